@@ -1,1 +1,29 @@
 //! Tensors, operators, graphs, shape inference and graph rewrites: everything a model is before it meets a device.
+
+mod array;
+mod attribute;
+pub mod axis;
+pub mod broadcast;
+mod builder;
+mod data_type;
+mod error;
+mod fact;
+mod graph;
+mod operator;
+pub mod operators;
+pub mod reference;
+mod tensor;
+mod value;
+
+pub use array::Array;
+pub use attribute::{Attribute, Attributes};
+pub use builder::{GraphBuilder, standard_operator};
+pub use data_type::DataType;
+pub use error::{GraphError, OperatorError};
+pub use fact::Fact;
+pub use graph::{Dimension, Graph, Node, Origin, TensorType, ValueId, ValueInfo};
+pub use operator::{InputFacts, Inputs, NodeSource, Operator, Registration};
+pub use tensor::{
+    Element, MAX_TENSOR_BYTES, Tensor, TensorData, checked_count, element_count, strides,
+};
+pub use value::Value;

@@ -1,0 +1,5 @@
+//! Training losses and optimiser steps.
+
+use crate::operator::Registration;
+
+pub(super) const OPERATORS: &[Registration] = &[];

@@ -1,0 +1,5 @@
+//! Operators that draw random numbers.
+
+use crate::operator::Registration;
+
+pub(super) const OPERATORS: &[Registration] = &[];

@@ -1,0 +1,5 @@
+//! Recurrent layers.
+
+use crate::operator::Registration;
+
+pub(super) const OPERATORS: &[Registration] = &[];

@@ -1,0 +1,5 @@
+//! Sequences and optionals.
+
+use crate::operator::Registration;
+
+pub(super) const OPERATORS: &[Registration] = &[];

@@ -1,0 +1,5 @@
+//! Fourier transforms and windows.
+
+use crate::operator::Registration;
+
+pub(super) const OPERATORS: &[Registration] = &[];

@@ -1,0 +1,5 @@
+//! Operators on strings.
+
+use crate::operator::Registration;
+
+pub(super) const OPERATORS: &[Registration] = &[];
