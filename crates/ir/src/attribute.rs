@@ -72,6 +72,11 @@ impl Attributes {
         self.0.contains_key(name)
     }
 
+    /// True where one of them is a body of control flow.
+    pub fn has_body(&self) -> bool {
+        self.0.values().any(|value| matches!(value, Attribute::Graph(_)))
+    }
+
     fn read<'a, T>(
         &'a self,
         name: &str,

@@ -15,6 +15,10 @@ use crate::tensor::Tensor;
 pub struct ValueId(u32);
 
 impl ValueId {
+    pub(crate) fn from_index(index: usize) -> Self {
+        Self(u32::try_from(index).expect("fewer than 2^32 values"))
+    }
+
     /// The place as an index.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -184,7 +188,7 @@ impl Graph {
 
     /// Adds a value.
     pub fn add_value(&mut self, info: ValueInfo) -> ValueId {
-        let id = ValueId(u32::try_from(self.values.len()).expect("fewer than 2^32 values"));
+        let id = ValueId::from_index(self.values.len());
         self.values.push(info);
         id
     }

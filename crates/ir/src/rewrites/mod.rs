@@ -1,0 +1,90 @@
+//! Graph rewrites: each its own file, each a pattern and the patch that replaces it, run to a fixed point.
+
+use crate::error::GraphError;
+use crate::fact::Fact;
+use crate::facts::{Facts, infer_and_fold};
+use crate::graph::Graph;
+
+mod dead_code;
+mod patch;
+mod view;
+
+pub(crate) use patch::Patch;
+pub(crate) use view::View;
+
+/// One rewrite: looks at a node as the root of a pattern and says what should stand in its place.
+pub(crate) struct Rewrite {
+    /// The name under which applications are reported.
+    pub(crate) name: &'static str,
+    /// The patch for the pattern rooted at this node, if it matches.
+    pub(crate) rule: fn(&View<'_>, usize) -> Option<Patch>,
+}
+
+/// Rewrites that run together until none applies any more.
+pub(crate) type Stage = &'static [Rewrite];
+
+/// What can be done while dimensions are still open; it changes weights, so that specialisations share the result.
+pub(crate) const BEFORE_SPECIALISING: &[Stage] = &[];
+
+/// What is done once shapes are fixed.
+pub(crate) const SPECIALISED: &[Stage] = &[];
+
+/// How often a rewrite was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The rewrite's name.
+    pub rewrite: &'static str,
+    /// The number of times it was applied.
+    pub times: usize,
+}
+
+/// More sweeps than any chain of rewrites on a real model needs; a guard against rules that undo each other.
+const MAX_SWEEPS: usize = 64;
+
+/// Runs the stages in order, each to its fixed point, folding constants and removing dead code between sweeps.
+pub(crate) fn run(
+    graph: &mut Graph,
+    inputs: &[Fact],
+    stages: &[Stage],
+) -> Result<(Facts, Vec<Applied>), GraphError> {
+    let mut applied: Vec<Applied> = Vec::new();
+    let mut facts = infer_and_fold(graph, inputs)?;
+    dead_code::remove(graph);
+    for stage in stages {
+        for _ in 0..MAX_SWEEPS {
+            let times_before: usize = applied.iter().map(|entry| entry.times).sum();
+            for rewrite in *stage {
+                let times = sweep(graph, &mut facts, rewrite)?;
+                match applied.iter_mut().find(|entry| entry.rewrite == rewrite.name) {
+                    Some(entry) => entry.times += times,
+                    None => applied.push(Applied { rewrite: rewrite.name, times }),
+                }
+            }
+            if applied.iter().map(|entry| entry.times).sum::<usize>() == times_before {
+                break;
+            }
+            graph.sort()?;
+            facts = infer_and_fold(graph, inputs)?;
+            dead_code::remove(graph);
+        }
+    }
+    applied.retain(|entry| entry.times > 0);
+    Ok((facts, applied))
+}
+
+fn sweep(graph: &mut Graph, facts: &mut Facts, rewrite: &Rewrite) -> Result<usize, GraphError> {
+    let mut times = 0;
+    let mut index = 0;
+    let mut uses = view::Uses::new(graph);
+    while index < graph.nodes().len() {
+        match (rewrite.rule)(&View::new(graph, facts, &uses), index) {
+            Some(patch) => {
+                patch.apply(graph, facts, index)?;
+                uses = view::Uses::new(graph);
+                times += 1;
+            }
+            None => index += 1,
+        }
+    }
+    Ok(times)
+}
