@@ -27,6 +27,12 @@ pub fn around_axis(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
 }
 
+/// Where an axis goes when new axis `i` is old axis `permutation[i]`.
+pub fn permuted_axis(axis: i64, permutation: &[usize]) -> Option<i64> {
+    let axis = normalise_axis(axis, permutation.len()).ok()?;
+    permutation.iter().position(|&old| old == axis).map(|position| position as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +46,13 @@ mod tests {
         }
         assert_eq!(normalise_axes(&[-1, 0], 3), Ok(vec![0, 2]));
         assert!(normalise_axes(&[-1, 2], 3).is_err());
+    }
+
+    #[test]
+    fn an_axis_follows_a_permutation() {
+        // Channels first to channels last.
+        assert_eq!(permuted_axis(1, &[0, 2, 3, 1]), Some(3));
+        assert_eq!(permuted_axis(-1, &[0, 2, 3, 1]), Some(2));
+        assert_eq!(permuted_axis(4, &[0, 2, 3, 1]), None);
     }
 }
