@@ -89,7 +89,9 @@ pub fn sigmoid<S: Simd>(simd: S, x: S::F32) -> S::F32 {
 /// The hyperbolic tangent.
 #[inline(always)]
 pub fn tanh<S: Simd>(simd: S, x: S::F32) -> S::F32 {
-    // A rational function, odd over even; beyond the clamp the result rounds to one.
+    // A rational function, odd over even; far out the result is one exactly, so that `1 + tanh` of GELU vanishes.
+    let is_far = simd.le(simd.splat(9.02), simd.abs(x));
+    let far = simd.copy_sign(simd.splat(1.0), x);
     let x = clamp(simd, x, -7.905_311, 7.905_311);
     let square = simd.mul(x, x);
     let above = polynomial(
@@ -107,13 +109,15 @@ pub fn tanh<S: Simd>(simd: S, x: S::F32) -> S::F32 {
     );
     let below =
         polynomial(simd, square, [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_7e-3, 4.893_525e-3]);
-    simd.div(simd.mul(x, above), below)
+    simd.select(is_far, far, simd.div(simd.mul(x, above), below))
 }
 
 /// The error function.
 #[inline(always)]
 pub fn erf<S: Simd>(simd: S, x: S::F32) -> S::F32 {
-    // A rational function, odd over even; beyond the clamp the result rounds to one.
+    // A rational function, odd over even; far out the result is one exactly, so that `1 + erf` of GELU vanishes.
+    let is_far = simd.le(simd.splat(4.0), simd.abs(x));
+    let far = simd.copy_sign(simd.splat(1.0), x);
     let x = clamp(simd, x, -4.0, 4.0);
     let square = simd.mul(x, x);
     let above = polynomial(
@@ -134,7 +138,7 @@ pub fn erf<S: Simd>(simd: S, x: S::F32) -> S::F32 {
         square,
         [-1.456_607_2e-5, -2.133_740_6e-4, -1.682_827e-3, -7.373_329_2e-3, -1.426_473_9e-2],
     );
-    simd.div(simd.mul(x, above), below)
+    simd.select(is_far, far, simd.div(simd.mul(x, above), below))
 }
 
 /// `x * sigmoid(x)`.
