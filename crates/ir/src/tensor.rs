@@ -140,7 +140,10 @@ impl Tensor {
     pub fn new(shape: Vec<usize>, data: TensorData) -> Result<Self, OperatorError> {
         let tensor = Self { shape, data };
         let given = tensor.len();
-        if element_count(&tensor.shape) == Some(given) {
+        // Operators multiply some of the dimensions; without the zeros, too, no product of them may overflow.
+        let mut dimensions = tensor.shape.iter().filter(|&&dimension| dimension != 0);
+        let bounded = dimensions.try_fold(1usize, |product, &d| product.checked_mul(d)).is_some();
+        if bounded && element_count(&tensor.shape) == Some(given) {
             Ok(tensor)
         } else {
             Err(OperatorError::ElementCount { shape: tensor.shape, given })
@@ -445,6 +448,7 @@ mod tests {
         assert!(Tensor::from_vec(vec![2, 3], vec![0f32; 5]).is_err());
         assert!(Tensor::from_vec(vec![usize::MAX, 2], vec![0f32; 0]).is_err());
         assert!(Tensor::from_vec(vec![usize::MAX, 0], vec![0f32; 0]).is_ok());
+        assert!(Tensor::from_vec(vec![usize::MAX, 2, 0], vec![0f32; 0]).is_err());
     }
 
     #[test]

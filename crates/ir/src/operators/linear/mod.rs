@@ -1,5 +1,16 @@
 //! Matrix products and what is built from them.
 
+mod gemm;
+pub(crate) mod mat_mul;
+pub(crate) mod product;
+pub(crate) mod scalar;
+
+pub use gemm::Gemm;
+pub use mat_mul::MatMul;
+
 use crate::operator::Registration;
 
-pub(super) const OPERATORS: &[Registration] = &[];
+pub(super) const OPERATORS: &[Registration] = &[
+    Registration::standard("Gemm", gemm::build),
+    Registration::standard("MatMul", mat_mul::build),
+];
