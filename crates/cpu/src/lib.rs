@@ -1,10 +1,18 @@
 //! The CPU device: a unit is a core, a partition is a worker pool pinned to a set of cores.
 
 mod aligned;
+mod device;
 mod isa;
+mod model;
+mod partition;
+mod plan;
 mod pool;
+mod shared_output;
 pub mod simd;
+mod weights;
 
 pub use aligned::{AlignedBuffer, AllocationError};
+pub use device::CpuDevice;
 pub use isa::{Isa, IsaError, SimdTask};
 pub use pool::{Pool, PoolError, Scratch, Worker};
+pub use shared_output::SharedOutput;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::GraphError;
 use crate::fact::Fact;
 use crate::facts::Facts;
-use crate::graph::{Dimension, Graph, TensorType, ValueId};
+use crate::graph::{Dimension, Graph, ValueId};
 use crate::rewrites::{self, Applied};
 
 /// Sizes for a model's open dimensions.
@@ -146,16 +146,6 @@ impl Graph {
         Ok(())
     }
 
-    /// The graph with weights folded and operators fused as far as that is possible before the shapes are known.
-    /// Specialisations of the result share its weights.
-    pub fn prepared(&self) -> Result<Graph, GraphError> {
-        let mut graph = self.clone();
-        let inputs: Vec<Fact> =
-            graph.inputs().iter().map(|&id| declared_fact(&graph.value(id).declared)).collect();
-        rewrites::run(&mut graph, &inputs, rewrites::BEFORE_SPECIALISING)?;
-        Ok(graph)
-    }
-
     /// The graph for inputs of exactly these shapes, one per required input: shapes inferred, constants folded,
     /// operators fused, activations channels-last.
     pub fn specialise(&self, shapes: &[Vec<usize>]) -> Result<OptimizedGraph, GraphError> {
@@ -199,18 +189,4 @@ impl Graph {
         let (facts, applied) = rewrites::run(&mut graph, &inputs, stages)?;
         Ok(OptimizedGraph { graph, facts, applied })
     }
-}
-
-fn declared_fact(declared: &Option<TensorType>) -> Fact {
-    let Some(declared) = declared else { return Fact::unknown() };
-    let dimensions = declared.dimensions.as_ref().map(|dimensions| {
-        dimensions
-            .iter()
-            .map(|dimension| match dimension {
-                Dimension::Known(size) => Some(*size),
-                _ => None,
-            })
-            .collect()
-    });
-    Fact::partial(Some(declared.data_type), dimensions)
 }

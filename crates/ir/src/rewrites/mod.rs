@@ -23,9 +23,6 @@ pub(crate) struct Rewrite {
 /// Rewrites that run together until none applies any more.
 pub(crate) type Stage = &'static [Rewrite];
 
-/// What can be done while dimensions are still open; it changes weights, so that specialisations share the result.
-pub(crate) const BEFORE_SPECIALISING: &[Stage] = &[];
-
 /// What is done once shapes are fixed.
 pub(crate) const SPECIALISED: &[Stage] = &[];
 

@@ -1,0 +1,101 @@
+//! The CPU as a device: its units are cores.
+
+use std::sync::Arc;
+
+use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
+use weft_ir::Graph;
+
+use crate::Isa;
+use crate::model::CpuModel;
+use crate::partition::CpuPartition;
+use crate::weights::WeightStore;
+
+/// The cores of this machine that the process may use.
+#[derive(Debug)]
+pub struct CpuDevice {
+    isa: Isa,
+    cores: Vec<usize>,
+}
+
+impl CpuDevice {
+    /// The device, with the best instruction set it offers.
+    pub fn new() -> Result<Self, DeviceError> {
+        Self::with_isa(Isa::detect())
+    }
+
+    /// The device with a given instruction set, which must be one that it offers.
+    pub fn with_isa(isa: Isa) -> Result<Self, DeviceError> {
+        let mut cores: Vec<usize> = core_affinity::get_core_ids()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|core| core.id)
+            .collect();
+        cores.sort_unstable();
+        if cores.is_empty() {
+            return Err(DeviceError::Failed(
+                "the operating system names no core that this process may use".into(),
+            ));
+        }
+        Ok(Self { isa, cores })
+    }
+
+    /// The instruction set its kernels use.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// All its units.
+    pub fn units(&self) -> UnitSet {
+        self.cores.iter().copied().collect()
+    }
+}
+
+impl Device for CpuDevice {
+    fn description(&self) -> DeviceDescription {
+        DeviceDescription {
+            kind: "cpu",
+            name: processor_name(),
+            unit_count: self.cores.len(),
+            unit: "core".into(),
+            instruction_set: self.isa.name().into(),
+            memory_bytes: memory_bytes(),
+            peak_gflops_per_unit: None,
+        }
+    }
+
+    fn load(&self, name: &str, graph: &Graph) -> Result<Arc<dyn LoadedModel>, DeviceError> {
+        Ok(Arc::new(CpuModel {
+            name: name.into(),
+            graph: graph.clone(),
+            weights: WeightStore::default(),
+        }))
+    }
+
+    fn partition(&self, units: &UnitSet) -> Result<Arc<dyn Partition>, DeviceError> {
+        if units.is_empty() {
+            return Err(DeviceError::NoUnits);
+        }
+        if let Some(unit) = units.iter().find(|unit| !self.cores.contains(unit)) {
+            return Err(DeviceError::NoSuchUnit { unit, available: self.units().to_string() });
+        }
+        Ok(Arc::new(CpuPartition::new(units, self.isa)?))
+    }
+}
+
+/// The value of a `key : value` line in one of the kernel's information files.
+fn information(file: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then(|| value.trim().to_string())
+    })
+}
+
+fn processor_name() -> String {
+    information("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into())
+}
+
+fn memory_bytes() -> Option<u64> {
+    let text = information("/proc/meminfo", "MemTotal")?;
+    text.trim_end_matches(" kB").trim().parse::<u64>().ok()?.checked_mul(1024)
+}

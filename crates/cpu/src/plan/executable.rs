@@ -1,0 +1,121 @@
+//! A plan on a partition: checks the inputs, runs the steps, hands back the outputs.
+
+use std::sync::{Arc, PoisonError};
+
+use weft_device::{DeviceError, Executable, ExecutionReport};
+use weft_ir::{Fact, Tensor, Value};
+
+use super::ExecutionPlan;
+use super::kernel::Call;
+use super::memory::Memory;
+use super::slot::Slot;
+use crate::partition::Lane;
+
+/// A model at fixed shapes on one partition of cores.
+pub(crate) struct CpuExecutable {
+    model: String,
+    plan: ExecutionPlan,
+    lane: Arc<Lane>,
+}
+
+impl CpuExecutable {
+    pub(crate) fn new(model: &str, plan: ExecutionPlan, lane: Arc<Lane>) -> Self {
+        Self { model: model.to_string(), plan, lane }
+    }
+
+    fn check_inputs(&self, inputs: &[Value]) -> Result<(), DeviceError> {
+        let expected = self.plan.inputs.len();
+        if inputs.len() != expected {
+            let problem =
+                format!("model '{}' takes {expected} inputs, {} given", self.model, inputs.len());
+            return Err(DeviceError::Failed(problem));
+        }
+        for ((name, fact), value) in self.plan.inputs.iter().zip(inputs) {
+            check_input(name, fact, value)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_input(name: &str, fact: &Fact, value: &Value) -> Result<(), DeviceError> {
+    let Some(expected) = fact.data_type else { return Ok(()) };
+    let refuse = |problem| Err(DeviceError::Input { name: name.to_string(), problem });
+    let Some(tensor) = value.tensor() else {
+        return refuse("must be a tensor".into());
+    };
+    if tensor.data_type() != expected {
+        return refuse(format!("is {}, must be {expected}", tensor.data_type()));
+    }
+    match fact.shape() {
+        Some(shape) if shape != tensor.shape() => {
+            refuse(format!("has shape {:?}, must be {shape:?}", tensor.shape()))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Executable for CpuExecutable {
+    fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+        self.check_inputs(inputs)?;
+        let mut arena = self.lane.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        let arena = arena.of_at_least(self.plan.report.arena_bytes / size_of::<f32>())?;
+        let mut outputs: Vec<Vec<f32>> = self
+            .plan
+            .outputs
+            .iter()
+            .map(|output| match output.slot {
+                Slot::Output(_) => vec![0.0; output.len()],
+                _ => Vec::new(),
+            })
+            .collect();
+        let shared = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+        let memory = Memory::new(arena, inputs, shared, self.plan.heap_slots);
+        self.lane
+            .pool
+            .run(|worker| {
+                for step in &self.plan.steps {
+                    if memory.has_failed() {
+                        return;
+                    }
+                    let call =
+                        Call { memory: &memory, inputs: &step.inputs, outputs: &step.outputs };
+                    step.kernel.run(worker, &call);
+                }
+            })
+            .map_err(|error| DeviceError::Failed(format!("model '{}': {error}", self.model)))?;
+        let failed =
+            |source| DeviceError::Model { model: self.model.clone(), source: Box::new(source) };
+        let mut others = Vec::with_capacity(self.plan.outputs.len());
+        for operand in &self.plan.outputs {
+            others.push(match operand.slot {
+                Slot::Output(_) => None,
+                _ if memory.has_failed() => None,
+                _ => Some(
+                    memory
+                        .value(operand)
+                        .map_err(|error| DeviceError::Failed(error.to_string()))?,
+                ),
+            });
+        }
+        if let Some(error) = memory.into_failure() {
+            return Err(failed(error));
+        }
+        let results = others.into_iter().zip(outputs).zip(&self.plan.outputs);
+        results
+            .map(|((other, elements), operand)| match other {
+                Some(value) => Ok(value),
+                None => {
+                    let shape = operand.fact.shape().unwrap_or_default();
+                    let tensor = Tensor::from_vec(shape, elements);
+                    tensor
+                        .map(Value::Tensor)
+                        .map_err(|error| DeviceError::Failed(error.to_string()))
+                }
+            })
+            .collect()
+    }
+
+    fn report(&self) -> &ExecutionReport {
+        &self.plan.report
+    }
+}

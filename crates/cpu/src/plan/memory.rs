@@ -1,0 +1,124 @@
+//! The memory of one run: what the steps of a plan read and write.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use weft_ir::{GraphError, OperatorError, Tensor, Value};
+
+use super::slot::{Operand, Slot};
+use crate::SharedOutput;
+
+/// The memory of one run, shared by all workers.
+pub(crate) struct Memory<'run> {
+    arena: SharedOutput<'run, f32>,
+    inputs: &'run [Value],
+    outputs: Vec<SharedOutput<'run, f32>>,
+    heap: Vec<Mutex<Option<Value>>>,
+    failure: OnceLock<GraphError>,
+}
+
+impl<'run> Memory<'run> {
+    pub(crate) fn new(
+        arena: &'run mut [f32],
+        inputs: &'run [Value],
+        outputs: Vec<&'run mut [f32]>,
+        heap_slots: usize,
+    ) -> Self {
+        Self {
+            arena: SharedOutput::new(arena),
+            inputs,
+            outputs: outputs.into_iter().map(SharedOutput::new).collect(),
+            heap: (0..heap_slots).map(|_| Mutex::new(None)).collect(),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// Ends the run with an error; the first one counts.
+    pub(crate) fn fail(&self, error: GraphError) {
+        let _ = self.failure.set(error);
+    }
+
+    /// True once a step has failed: the steps after it do nothing.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
+    pub(crate) fn into_failure(self) -> Option<GraphError> {
+        self.failure.into_inner()
+    }
+
+    /// The elements of a dense operand.
+    pub(crate) fn read<'a>(&'a self, operand: &'a Operand) -> &'a [f32] {
+        let len = operand.len();
+        match &operand.slot {
+            // SAFETY: the buffer plan keeps values that are alive at the same time apart, and a step writes only its
+            // outputs, which are never its inputs; so nothing writes these elements while the step reads them.
+            Slot::Arena { offset_bytes } => unsafe {
+                self.arena.slice(offset_bytes / size_of::<f32>(), len)
+            },
+            // SAFETY: an output is written by the one step that produces it, and read only by later ones.
+            Slot::Output(index) => unsafe { self.outputs[*index].slice(0, len) },
+            Slot::Input(index) => dense(self.inputs[*index].tensor()),
+            Slot::Constant(tensor) => dense(Some(tensor)),
+            Slot::Heap(_) => &[],
+        }
+    }
+
+    /// Where a dense operand is to be written.
+    pub(crate) fn write(&self, operand: &Operand) -> SharedOutput<'_, f32> {
+        let len = operand.len();
+        match &operand.slot {
+            Slot::Arena { offset_bytes } => self.arena.part(offset_bytes / size_of::<f32>(), len),
+            Slot::Output(index) => self.outputs[*index].part(0, len),
+            other => unreachable!("{other:?} is never written by a kernel"),
+        }
+    }
+
+    /// A value of any kind, copied out of the arena where it lies there.
+    pub(crate) fn value(&self, operand: &Operand) -> Result<Value, OperatorError> {
+        match &operand.slot {
+            Slot::Input(index) => reshaped(self.inputs[*index].clone(), operand),
+            Slot::Constant(tensor) => Ok(tensor.clone().into()),
+            Slot::Heap(index) => {
+                self.heap[*index].lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(
+                    || OperatorError::Invalid("a value is read before it is written".into()),
+                )
+            }
+            Slot::Arena { .. } | Slot::Output(_) => {
+                let shape = operand.fact.shape().unwrap_or_default();
+                Ok(Tensor::from_vec(shape, self.read(operand).to_vec())?.into())
+            }
+        }
+    }
+
+    /// Stores a value where its operand lies.
+    pub(crate) fn store(&self, operand: &Operand, value: Value) -> Result<(), OperatorError> {
+        if let Slot::Heap(index) = operand.slot {
+            *self.heap[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            return Ok(());
+        }
+        let tensor = value.into_tensor()?;
+        let elements = tensor.elements::<f32>()?;
+        if Some(tensor.shape()) != operand.fact.shape().as_deref() {
+            let expected = operand.fact.shape().unwrap_or_default();
+            return Err(OperatorError::Shapes { left: expected, right: tensor.shape().to_vec() });
+        }
+        let target = self.write(operand);
+        // SAFETY: a reference step stores its outputs from one worker alone, and nothing else runs beside it.
+        unsafe { target.slice_mut(0, elements.len()) }.copy_from_slice(elements);
+        Ok(())
+    }
+}
+
+/// A graph input seen through a view operator has another shape than the caller gave it.
+fn reshaped(value: Value, operand: &Operand) -> Result<Value, OperatorError> {
+    match (value, operand.fact.shape()) {
+        (Value::Tensor(tensor), Some(shape)) if tensor.shape() != shape => {
+            Ok(tensor.reshaped(shape)?.into())
+        }
+        (value, _) => Ok(value),
+    }
+}
+
+fn dense(tensor: Option<&Tensor>) -> &[f32] {
+    tensor.and_then(|tensor| tensor.elements::<f32>().ok()).unwrap_or(&[])
+}

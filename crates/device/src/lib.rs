@@ -1,0 +1,104 @@
+//! What every accelerator offers: units, partitions of them, models loaded onto a device, and executables.
+
+mod error;
+mod unit_set;
+
+use std::sync::Arc;
+
+use weft_ir::{Applied, Graph, Value};
+
+pub use error::DeviceError;
+pub use unit_set::UnitSet;
+
+/// One physical accelerator.
+pub trait Device: Send + Sync {
+    /// What the device is, for people.
+    fn description(&self) -> DeviceDescription;
+
+    /// Loads a model: its weights become resident once, whatever the number of partitions it later runs on.
+    fn load(&self, name: &str, graph: &Graph) -> Result<Arc<dyn LoadedModel>, DeviceError>;
+
+    /// A partition over any non-empty set of units. Partitions over disjoint sets do not disturb each other.
+    fn partition(&self, units: &UnitSet) -> Result<Arc<dyn Partition>, DeviceError>;
+}
+
+/// A device in words and numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceDescription {
+    /// The kind of device: `cpu`, `cuda`.
+    pub kind: &'static str,
+    /// The product name.
+    pub name: String,
+    /// How many units it has.
+    pub unit_count: usize,
+    /// What one unit is, in words.
+    pub unit: String,
+    /// What its kernels are compiled for.
+    pub instruction_set: String,
+    /// Memory that models can use.
+    pub memory_bytes: Option<u64>,
+    /// Measured or known peak of one unit in f32.
+    pub peak_gflops_per_unit: Option<f64>,
+}
+
+/// A set of units that runs one batch at a time.
+pub trait Partition: Send + Sync {
+    /// The units it owns.
+    fn units(&self) -> &UnitSet;
+
+    /// Prepares a loaded model for inputs of exactly these shapes, one per required input, on this partition.
+    fn prepare(
+        &self,
+        model: &dyn LoadedModel,
+        shapes: &[Vec<usize>],
+    ) -> Result<Box<dyn Executable>, DeviceError>;
+}
+
+/// A model's weights resident on a device.
+pub trait LoadedModel: Send + Sync {
+    /// The name it was loaded under.
+    fn name(&self) -> &str;
+
+    /// The graph it was loaded from, with weights that the device has packed left out.
+    fn graph(&self) -> &Graph;
+
+    /// The concrete model, for the device that made it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A model at fixed shapes on one partition.
+pub trait Executable: Send + Sync {
+    /// Runs it on one value per required input and waits for the outputs.
+    fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError>;
+
+    /// What was made of the model on the way here.
+    fn report(&self) -> &ExecutionReport;
+}
+
+/// What a device made of a model at fixed shapes.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutionReport {
+    /// Size of the arena that activations share.
+    pub arena_bytes: usize,
+    /// Size of the weights in the form the kernels read.
+    pub weight_bytes: usize,
+    /// Floating-point operations of one run.
+    pub flops: u64,
+    /// The rewrites that were applied.
+    pub rewrites: Vec<Applied>,
+    /// The steps in order.
+    pub steps: Vec<StepReport>,
+}
+
+/// One step of an execution plan.
+#[derive(Clone, Debug)]
+pub struct StepReport {
+    /// The node it computes.
+    pub node: String,
+    /// Its operator.
+    pub operator: String,
+    /// The kernel that computes it.
+    pub kernel: String,
+    /// Floating-point operations of one run.
+    pub flops: u64,
+}
