@@ -10,7 +10,7 @@ use crate::error::OperatorError;
 use crate::fact::Fact;
 use crate::operator::{InputFacts, Inputs, NodeSource, Operator};
 use crate::operators::linear::scalar::{Scalar, in_scalars, same_type};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, element_count};
 use crate::value::Value;
 
 /// A convolution of images `[N, C, spatial...]` with weights `[M, C / group, kernel...]` and a bias `[M]` or none.
@@ -166,12 +166,10 @@ impl Operator for Conv {
     }
 
     fn flops(&self, inputs: &InputFacts<'_>, outputs: &[Fact]) -> u64 {
-        let per_output: usize = inputs
-            .shape(1)
-            .and_then(|shape| shape.get(1..).map(|s| s.iter().product()))
-            .unwrap_or(0);
+        let weights = inputs.shape(1);
+        let per_output = weights.and_then(|shape| element_count(shape.get(1..)?)).unwrap_or(0);
         let count = outputs.first().and_then(Fact::element_count).unwrap_or(0);
-        (count as u64).saturating_mul(2 * per_output as u64)
+        (count as u64).saturating_mul(per_output as u64).saturating_mul(2)
     }
 
     fn permuted(&self, permutation: &[usize]) -> Option<Arc<dyn Operator>> {

@@ -113,7 +113,7 @@ impl Operator for Gemm {
             .and_then(|left| turned(left, self.transpose_left).ok())
             .and_then(|[_, depth]| depth);
         let count = outputs.first().and_then(Fact::element_count);
-        (count.unwrap_or(0) as u64).saturating_mul(2 * depth.unwrap_or(0) as u64)
+        (count.unwrap_or(0) as u64).saturating_mul(depth.unwrap_or(0) as u64).saturating_mul(2)
     }
 }
 

@@ -121,7 +121,7 @@ impl Operator for MatMul {
     fn flops(&self, inputs: &InputFacts<'_>, outputs: &[Fact]) -> u64 {
         let depth = inputs.dimensions(0).and_then(|left| left.last().copied().flatten());
         let count = outputs.first().and_then(Fact::element_count);
-        (count.unwrap_or(0) as u64).saturating_mul(2 * depth.unwrap_or(0) as u64)
+        (count.unwrap_or(0) as u64).saturating_mul(depth.unwrap_or(0) as u64).saturating_mul(2)
     }
 }
 
