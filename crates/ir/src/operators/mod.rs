@@ -8,6 +8,7 @@ use crate::operator::{NodeSource, Operator, Registration};
 pub mod attention;
 pub mod control;
 pub mod convolution;
+mod dot;
 pub mod elementwise;
 pub mod image;
 pub mod indexing;

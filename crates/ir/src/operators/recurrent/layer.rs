@@ -4,6 +4,7 @@ use crate::data_type::DataType;
 use crate::error::OperatorError;
 use crate::fact::Fact;
 use crate::operator::{InputFacts, Inputs, NodeSource};
+use crate::operators::dot::dot;
 use crate::tensor::{Tensor, checked_count};
 use crate::value::Value;
 
@@ -58,20 +59,6 @@ impl Parameters<'_> {
         let start = row * self.hidden_size;
         dot(&self.recurrence[start..start + self.hidden_size], hidden)
     }
-}
-
-/// The sum of products, in several accumulators so that it need not wait for each addition.
-fn dot(left: &[f64], right: &[f64]) -> f64 {
-    let (left_blocks, left_rest) = left.as_chunks::<8>();
-    let (right_blocks, right_rest) = right.as_chunks::<8>();
-    let mut sums = [0.0; 8];
-    for (left, right) in left_blocks.iter().zip(right_blocks) {
-        for lane in 0..8 {
-            sums[lane] += left[lane] * right[lane];
-        }
-    }
-    let rest: f64 = left_rest.iter().zip(right_rest).map(|(left, right)| left * right).sum();
-    sums.iter().sum::<f64>() + rest
 }
 
 /// The sizes of one evaluation.
