@@ -1,5 +1,6 @@
 //! Tensors, operators, graphs, shape inference and graph rewrites: everything a model is before it meets a device.
 
+mod activation;
 mod array;
 mod attribute;
 pub mod axis;
@@ -11,6 +12,7 @@ mod error;
 mod fact;
 mod facts;
 mod graph;
+pub mod narrow;
 mod operator;
 pub mod operators;
 pub mod reference;
@@ -19,6 +21,7 @@ mod specialise;
 mod tensor;
 mod value;
 
+pub use activation::Activation;
 pub use array::Array;
 pub use attribute::{Attribute, Attributes};
 pub use builder::{GraphBuilder, standard_operator};
