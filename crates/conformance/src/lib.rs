@@ -1,0 +1,13 @@
+//! The ONNX standard's test suite, run on any executor.
+
+mod case;
+mod comparison;
+mod executor;
+mod inference;
+mod suite;
+
+pub use case::{Case, CaseError, DataSet, cases};
+pub use comparison::{compare, compare_type};
+pub use executor::{Executor, Reference};
+pub use inference::check_inference;
+pub use suite::{Outcome, Summary, run_case, run_suite};
