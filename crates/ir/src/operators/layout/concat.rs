@@ -39,8 +39,11 @@ pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor, OperatorError>
         shape[axis] = shape[axis].saturating_add(tensor.shape()[axis]);
     }
     let count = checked_count(&shape, chain.data_type())?;
+    if count == 0 {
+        return chain.reshaped(shape);
+    }
     let (before, _, after) = around_axis(&shape, axis);
-    if before == 1 || count == 0 {
+    if before == 1 {
         return chain.reshaped(shape);
     }
     let mut indices = Vec::with_capacity(count);

@@ -225,7 +225,8 @@ mod tests {
     #[test]
     fn places_come_from_what_is_kept() {
         use PadMode::*;
-        let cases: [(usize, (i64, i64), PadMode, &[i64]); 9] = [
+        type Case<'a> = (usize, (i64, i64), PadMode, &'a [i64]);
+        let cases: [Case<'_>; 9] = [
             (3, (2, 1), Constant, &[-1, -1, 0, 1, 2, -1]),
             (3, (2, 1), Edge, &[0, 0, 0, 1, 2, 2]),
             (3, (4, 3), Reflect, &[0, 1, 2, 1, 0, 1, 2, 1, 0, 1]),

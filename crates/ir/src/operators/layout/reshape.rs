@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn targets_follow_from_what_is_known() {
         type Known = Option<usize>;
-        let cases: [(&[Known], &[i64], bool, Option<Vec<Known>>); 11] = [
+        type Case<'a> = (&'a [Known], &'a [i64], bool, Option<Vec<Known>>);
+        let cases: [Case<'_>; 11] = [
             (&[Some(2), Some(6)], &[3, -1], false, Some(vec![Some(3), Some(4)])),
             (&[Some(2), Some(6)], &[0, 2, -1], false, Some(vec![Some(2), Some(2), Some(3)])),
             (&[None, Some(6)], &[0, 3, -1], false, Some(vec![None, Some(3), Some(2)])),
