@@ -10,6 +10,7 @@ pub mod control;
 pub mod convolution;
 mod dot;
 pub mod elementwise;
+pub mod fused;
 pub mod image;
 pub mod indexing;
 pub mod layout;

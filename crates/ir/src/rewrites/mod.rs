@@ -5,8 +5,21 @@ use crate::fact::Fact;
 use crate::facts::{Facts, infer_and_fold};
 use crate::graph::Graph;
 
+mod batch_norm_as_scale_shift;
 mod dead_code;
+mod drop_identity;
+mod factors;
+mod fold_channel_arithmetic;
+mod fuse_activation;
+mod fuse_residual;
+mod linear;
 mod patch;
+mod producers;
+mod recognise_gelu;
+mod recognise_hard_swish;
+mod recognise_silu;
+#[cfg(test)]
+pub(crate) mod testing;
 mod view;
 
 pub(crate) use patch::Patch;
@@ -24,7 +37,24 @@ pub(crate) struct Rewrite {
 pub(crate) type Stage = &'static [Rewrite];
 
 /// What is done once shapes are fixed.
-pub(crate) const SPECIALISED: &[Stage] = &[];
+pub(crate) const SPECIALISED: &[Stage] = &[
+    &[
+        drop_identity::DROP_IDENTITY,
+        fold_channel_arithmetic::FOLD_BATCH_NORM,
+        fold_channel_arithmetic::FOLD_CHANNEL_ARITHMETIC,
+        recognise_hard_swish::RECOGNISE_HARD_SWISH,
+        recognise_hard_swish::RECOGNISE_HARD_SIGMOID,
+        recognise_silu::RECOGNISE_SILU,
+        recognise_gelu::RECOGNISE_GELU,
+    ],
+    &[
+        batch_norm_as_scale_shift::BATCH_NORM_AS_SCALE_SHIFT,
+        linear::LINEAR,
+        linear::LINEAR_BIAS,
+        fuse_activation::FUSE_ACTIVATION,
+        fuse_residual::FUSE_RESIDUAL,
+    ],
+];
 
 /// How often a rewrite was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
