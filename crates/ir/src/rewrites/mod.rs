@@ -6,6 +6,7 @@ use crate::facts::{Facts, infer_and_fold};
 use crate::graph::Graph;
 
 mod batch_norm_as_scale_shift;
+mod channels_last;
 mod dead_code;
 mod drop_identity;
 mod factors;
@@ -20,6 +21,7 @@ mod recognise_hard_swish;
 mod recognise_silu;
 #[cfg(test)]
 pub(crate) mod testing;
+mod transposes;
 mod view;
 
 pub(crate) use patch::Patch;
@@ -53,6 +55,14 @@ pub(crate) const SPECIALISED: &[Stage] = &[
         linear::LINEAR_BIAS,
         fuse_activation::FUSE_ACTIVATION,
         fuse_residual::FUSE_RESIDUAL,
+    ],
+    &[
+        channels_last::CHANNELS_LAST,
+        channels_last::SINK_TRANSPOSE,
+        transposes::MERGE_TRANSPOSES,
+        transposes::SHARE_TRANSPOSES,
+        transposes::TRANSPOSE_AS_RESHAPE,
+        drop_identity::DROP_IDENTITY,
     ],
 ];
 

@@ -56,6 +56,12 @@ impl NewNodes {
         self.add_value(ValueInfo { name, declared: None, constant: Some(tensor) })
     }
 
+    /// A new value, for a node still to be added.
+    pub(crate) fn value(&mut self) -> ValueId {
+        let name = self.next_name("value");
+        self.add_value(ValueInfo { name, ..ValueInfo::default() })
+    }
+
     /// A new node with one new output.
     pub(crate) fn node(
         &mut self,
