@@ -114,7 +114,9 @@ impl<'a> Builder<'a> {
             graph.add_output(id);
         }
         graph.sort().map_err(|problem| LoadError::Graph {
- graph: graph.name.clone(), problem: Box::new(problem) })?;
+            graph: graph.name.clone(),
+            problem: Box::new(problem),
+        })?;
         Ok(graph)
     }
 

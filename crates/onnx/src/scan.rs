@@ -84,10 +84,10 @@ pub(crate) fn check(model: &[u8]) -> Result<(), LoadError> {
     let mut pending = vec![(Kind::Model, model)];
     while let Some((kind, mut rest)) = pending.pop() {
         // Whatever is malformed is left to the decoder to report, which stops at the same place.
-        while let Some((field, content, after)) = next_field(rest) {
+        while let Some((field, after)) = next_field(rest) {
             rest = after;
-            let Some(content) = content else { continue };
-            match child(kind, field) {
+            let Some(content) = field.content else { continue };
+            match child(kind, field.number) {
                 Some((child, size)) => {
                     decoded += size;
                     pending.push((child, content));
@@ -105,23 +105,29 @@ pub(crate) fn check(model: &[u8]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// The first field's number, its content where that has a length of its own, and what follows it.
-fn next_field(bytes: &[u8]) -> Option<(u64, Option<&[u8]>, &[u8])> {
+struct Field<'a> {
+    number: u64,
+    /// Where the field has a length of its own.
+    content: Option<&'a [u8]>,
+}
+
+/// The first field and what follows it.
+fn next_field(bytes: &[u8]) -> Option<(Field<'_>, &[u8])> {
     let (tag, rest) = varint(bytes)?;
-    let field = tag >> 3;
-    match tag & 7 {
-        0 => Some((field, None, varint(rest)?.1)),
-        1 => Some((field, None, rest.get(8..)?)),
+    let (content, rest) = match tag & 7 {
+        0 => (None, varint(rest)?.1),
+        1 => (None, rest.get(8..)?),
         2 => {
             let (length, rest) = varint(rest)?;
             let (content, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-            Some((field, Some(content), rest))
+            (Some(content), rest)
         }
         // Groups are skipped by the decoder; their marks take nothing.
-        3 | 4 => Some((field, None, rest)),
-        5 => Some((field, None, rest.get(4..)?)),
-        _ => None,
-    }
+        3 | 4 => (None, rest),
+        5 => (None, rest.get(4..)?),
+        _ => return None,
+    };
+    Some((Field { number: tag >> 3, content }, rest))
 }
 
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
