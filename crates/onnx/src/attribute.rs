@@ -3,15 +3,16 @@
 use bytes::Bytes;
 use weft_ir::{Attribute, Tensor};
 
-use crate::declared::type_name;
 use crate::error::NodeProblem;
+use crate::external::ExternalFiles;
 use crate::proto::{AttributeProto, attribute_type};
-use crate::tensor::TensorReader;
+use crate::tensor;
+use crate::value::type_name;
 
 /// An attribute of any kind but a body, which needs its surroundings to be built.
 pub(crate) fn read(
     proto: &AttributeProto,
-    reader: &mut TensorReader,
+    files: &mut ExternalFiles,
 ) -> Result<Attribute, NodeProblem> {
     let fail = |problem: &str| NodeProblem::Attribute {
         name: proto.name.clone(),
@@ -28,7 +29,7 @@ pub(crate) fn read(
         }
         attribute_type::TENSOR => {
             let value = proto.t.as_ref().ok_or_else(|| fail("the tensor is missing"))?;
-            Attribute::Tensor(reader.read(value).map_err(boxed)?)
+            Attribute::Tensor(tensor::read(value, files).map_err(boxed)?)
         }
         attribute_type::FLOATS => Attribute::Floats(proto.floats.clone()),
         attribute_type::INTS => Attribute::Ints(proto.ints.clone()),
@@ -38,7 +39,7 @@ pub(crate) fn read(
         attribute_type::SPARSE_TENSOR => {
             let value = proto.sparse_tensor.as_ref();
             let value = value.ok_or_else(|| fail("the sparse tensor is missing"))?;
-            Attribute::Tensor(reader.read_sparse(value).map_err(boxed)?)
+            Attribute::Tensor(tensor::read_sparse(value, files).map_err(boxed)?)
         }
         attribute_type::TYPE_PROTO => Attribute::String(type_name(proto.tp.as_ref())),
         other => return Err(fail(&format!("attributes of kind {other} are not supported"))),
@@ -52,7 +53,7 @@ fn boxed(error: crate::LoadError) -> NodeProblem {
 /// What a `Constant` node holds, whichever of its attributes it uses.
 pub(crate) fn constant(
     attributes: &[(&str, &AttributeProto)],
-    reader: &mut TensorReader,
+    files: &mut ExternalFiles,
 ) -> Result<Tensor, NodeProblem> {
     const FORMS: [&str; 8] = [
         "value",
@@ -68,7 +69,7 @@ pub(crate) fn constant(
     let (Some((_, proto)), None) = (forms.next(), forms.next()) else {
         return Err(NodeProblem::Other("a constant must have exactly one value".into()));
     };
-    Ok(match read(proto, reader)? {
+    Ok(match read(proto, files)? {
         Attribute::Tensor(tensor) => tensor,
         Attribute::Int(value) => Tensor::scalar(value),
         Attribute::Float(value) => Tensor::scalar(value),

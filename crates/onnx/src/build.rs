@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use prost::Message;
 use weft_ir::{
     Attribute, Attributes, Graph, GraphError, Node, NodeSource, OperatorError, Origin, Tensor,
     TensorType, ValueId, ValueInfo, operators,
@@ -11,25 +12,26 @@ use weft_ir::{
 
 use crate::attribute;
 use crate::capture::{bodies, captured_names};
-use crate::declared::tensor_type;
 use crate::error::{LoadError, NodeProblem};
-use crate::function::{Function, Functions};
-use crate::limits::{MAX_BODIES, MAX_INLINED_BYTES, MAX_NESTING};
-use crate::opset::{OTHER_DOMAIN_VERSION, Opsets};
+use crate::external::ExternalFiles;
+use crate::function::Functions;
+use crate::limits::{MAX_INLINED_BYTES, MAX_NESTING};
+use crate::opset::Opsets;
 use crate::proto::{
     AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto, attribute_type,
 };
 use crate::support::{display_name, is_constant, standard};
-use crate::tensor::TensorReader;
+use crate::tensor;
+use crate::value::tensor_type;
 
 /// What it takes to build the graphs of one model.
 pub(crate) struct Builder<'a> {
-    functions: &'a Functions<'a>,
-    reader: TensorReader,
+    pub(crate) functions: &'a Functions<'a>,
+    pub(crate) files: ExternalFiles,
     /// The operator sets of the model itself, which functions may differ from.
-    opsets: Rc<Opsets>,
+    pub(crate) opsets: Rc<Opsets>,
     /// True for files so old that an input with an initialiser is a constant and nothing else.
-    initialised_inputs_are_constants: bool,
+    pub(crate) initialised_inputs_are_constants: bool,
     calls: Vec<&'a FunctionProto>,
     call_count: usize,
     inlined_bytes: usize,
@@ -59,13 +61,13 @@ struct Captured<'a> {
 impl<'a> Builder<'a> {
     pub(crate) fn new(
         functions: &'a Functions<'a>,
-        reader: TensorReader,
+        files: ExternalFiles,
         opsets: Opsets,
         initialised_inputs_are_constants: bool,
     ) -> Self {
         Self {
             functions,
-            reader,
+            files,
             opsets: Rc::new(opsets),
             initialised_inputs_are_constants,
             calls: Vec::new(),
@@ -113,10 +115,7 @@ impl<'a> Builder<'a> {
             let id = id.ok_or_else(|| undefined(&graph, &output.name))?;
             graph.add_output(id);
         }
-        graph.sort().map_err(|problem| LoadError::Graph {
-            graph: graph.name.clone(),
-            problem: Box::new(problem),
-        })?;
+        graph.sort().map_err(|problem| LoadError::Graph { graph: graph.name.clone(), problem })?;
         Ok(graph)
     }
 
@@ -129,11 +128,11 @@ impl<'a> Builder<'a> {
     ) -> Result<(), LoadError> {
         let mut constants: Vec<(&'a str, Tensor)> = Vec::new();
         for initialiser in &proto.initializer {
-            constants.push((&initialiser.name, self.reader.read(initialiser)?));
+            constants.push((&initialiser.name, tensor::read(initialiser, &mut self.files)?));
         }
         for initialiser in &proto.sparse_initializer {
             let name = initialiser.values.as_ref().map_or("", |values| &values.name);
-            constants.push((name, self.reader.read_sparse(initialiser)?));
+            constants.push((name, tensor::read_sparse(initialiser, &mut self.files)?));
         }
         let initialised: HashSet<&str> = constants.iter().map(|(name, _)| *name).collect();
         for input in &proto.input {
@@ -182,7 +181,7 @@ impl<'a> Builder<'a> {
                 Failure::Node(problem) => LoadError::Node {
                     node: format!("{}{}", context.prefix, display_name(node)),
                     operator: node.op_type.clone(),
-                    problem: Box::new(problem),
+                    problem,
                 },
             })?;
         }
@@ -209,20 +208,16 @@ impl<'a> Builder<'a> {
             outputs.pop();
         }
         if let Some(function) = self.functions.find(node) {
-            return self.call(graph, function, &inputs, &outputs, attributes);
+            return self.call(graph, function, &inputs, &outputs, attributes, context);
         }
         if is_constant(node) {
-            let tensor = attribute::constant(attributes, &mut self.reader)?;
+            let tensor = attribute::constant(attributes, &mut self.files)?;
             if let Some(id) = outputs.first().copied().flatten() {
                 graph.value_mut(id).constant = Some(tensor);
             }
             return Ok(());
         }
 
-        if bodies(node).nth(MAX_BODIES).is_some() {
-            let problem = format!("has more bodies than the limit of {MAX_BODIES}");
-            return Err(NodeProblem::Other(problem).into());
-        }
         let captured = capture(graph, names, node);
         inputs.extend(captured.iter().map(|value| value.id).filter(Option::is_some));
         let mut built = Attributes::new();
@@ -230,7 +225,7 @@ impl<'a> Builder<'a> {
             let value = if attribute::kind(proto) == attribute_type::GRAPH {
                 Attribute::Graph(Arc::new(self.body(node, name, proto, context, &captured)?))
             } else {
-                attribute::read(proto, &mut self.reader)?
+                attribute::read(proto, &mut self.files)?
             };
             built.insert(name, value);
         }
@@ -244,12 +239,8 @@ impl<'a> Builder<'a> {
             output_count: outputs.len(),
         };
         let operator = operators::build(&source)?;
-        // A node of a function may be in another version than the one it would be written in.
-        let written_version = match domain {
-            "" => self.opsets.standard(),
-            _ => OTHER_DOMAIN_VERSION,
-        };
-        let is_writable = source.opset == written_version;
+        // Written again, the node would be read in the model's version of its operator set.
+        let is_writable = self.opsets.version(domain).ok() == Some(source.opset);
         let origin = is_writable.then(|| {
             let (domain, operator) = (domain.to_string(), node.op_type.clone());
             Arc::new(Origin { domain, operator, attributes: built })
@@ -275,7 +266,7 @@ impl<'a> Builder<'a> {
         };
         let body = proto.g.as_ref().ok_or_else(|| fail("the graph is missing"))?;
         // A body handed to a function belongs to the caller's names, which the function cannot see.
-        if !node.attribute.as_ptr_range().contains(&std::ptr::from_ref(proto)) {
+        if !bodies(node).any(|own| std::ptr::eq(own, body)) {
             return Err(fail("bodies cannot be handed to functions"));
         }
         self.nested(|builder| builder.graph(body, context, captured))?
@@ -285,12 +276,12 @@ impl<'a> Builder<'a> {
     fn call(
         &mut self,
         graph: &mut Graph,
-        function: &Function<'a>,
+        function: &'a FunctionProto,
         inputs: &[Option<ValueId>],
         outputs: &[Option<ValueId>],
         attributes: &[(&'a str, &'a AttributeProto)],
+        context: &Context<'a>,
     ) -> Result<(), Failure> {
-        let Function { proto: function, inlined_bytes } = *function;
         let fail = |problem: String| Failure::Node(NodeProblem::Other(problem));
         if self.calls.iter().any(|open| std::ptr::eq(*open, function)) {
             return Err(fail(format!("function '{}' calls itself", function.name)));
@@ -303,7 +294,7 @@ impl<'a> Builder<'a> {
                 function.output.len()
             )));
         }
-        self.inlined_bytes = self.inlined_bytes.saturating_add(inlined_bytes);
+        self.inlined_bytes += function.encoded_len();
         if self.inlined_bytes > MAX_INLINED_BYTES {
             return Err(LoadError::Limit(format!(
                 "the model's functions expand to more than {MAX_INLINED_BYTES} bytes"
@@ -314,7 +305,7 @@ impl<'a> Builder<'a> {
         let short: String = function.name.chars().take(32).collect();
         let defaults = function.attribute_proto.iter().map(|proto| (proto.name.as_str(), proto));
         let inner = Context {
-            opsets: Rc::new(Opsets::read(&function.opset_import, Some(self.opsets.clone()))?),
+            opsets: Rc::new(Opsets::read(&function.opset_import, Some(&context.opsets))?),
             attributes: Rc::new(defaults.chain(attributes.iter().copied()).collect()),
             prefix: format!("{short}#{}/", self.call_count),
         };
@@ -460,11 +451,11 @@ fn copy(input: ValueId, output: ValueId, opset: i64) -> Result<Node, OperatorErr
 }
 
 fn undefined(graph: &Graph, name: &str) -> LoadError {
-    let problem = Box::new(GraphError::Undefined(name.to_string()));
+    let problem = GraphError::Undefined(name.to_string());
     LoadError::Graph { graph: graph.name.clone(), problem }
 }
 
 fn redefined(graph: &Graph, name: &str) -> LoadError {
-    let problem = Box::new(GraphError::Redefined(name.to_string()));
+    let problem = GraphError::Redefined(name.to_string());
     LoadError::Graph { graph: graph.name.clone(), problem }
 }

@@ -5,23 +5,24 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 
-use crate::limits::MAX_EXTERNAL_READS;
 use crate::proto::StringStringEntryProto;
 
-/// The files beside a model that its tensors may name, each opened once.
+/// The files beside a model that its tensors may name, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct ExternalFiles {
     folder: Option<PathBuf>,
-    open: HashMap<PathBuf, Bytes>,
-    /// The sizes of the open files together, and of what was found in them.
-    open_bytes: usize,
-    found_bytes: usize,
+    read: HashMap<PathBuf, Bytes>,
 }
 
 impl ExternalFiles {
-    /// The files in `folder`, or none, so that a tensor that names one is refused.
-    pub(crate) fn new(folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_path_buf), ..Self::default() }
+    /// The files in `folder`.
+    pub(crate) fn in_folder(folder: Option<&Path>) -> Self {
+        Self { folder: folder.map(Path::to_path_buf), read: HashMap::new() }
+    }
+
+    /// No files: a tensor that names one is refused.
+    pub(crate) fn none() -> Self {
+        Self::default()
     }
 
     /// The bytes that a tensor's `external_data` entries point at.
@@ -45,20 +46,13 @@ impl ExternalFiles {
             Some(length) => start.checked_add(length),
             None => Some(file.len()),
         };
-        let Some(end) = end.filter(|&end| start <= end && end <= file.len()) else {
-            return Err(format!(
+        match end {
+            Some(end) if start <= end && end <= file.len() => Ok(file.slice(start..end)),
+            _ => Err(format!(
                 "external data in '{location}': offset and length go past the {} bytes of the file",
                 file.len()
-            ));
-        };
-        // Elements that are not aligned are copied, and copies of copies would add up.
-        self.found_bytes = self.found_bytes.saturating_add(end - start);
-        if self.found_bytes / MAX_EXTERNAL_READS > self.open_bytes {
-            return Err(format!(
-                "external data in '{location}': read more than {MAX_EXTERNAL_READS} times over"
-            ));
+            )),
         }
-        Ok(file.slice(start..end))
     }
 
     fn file(&mut self, location: &str) -> Result<Bytes, String> {
@@ -77,12 +71,14 @@ impl ExternalFiles {
         if !path.starts_with(&folder) {
             return Err("the path leaves the model's folder".into());
         }
-        if let Some(known) = self.open.get(&path) {
+        if let Some(known) = self.read.get(&path) {
             return Ok(known.clone());
         }
-        let content = weft_mapped_file::open(&path).map_err(describe)?;
-        self.open_bytes = self.open_bytes.saturating_add(content.len());
-        self.open.insert(path, content.clone());
+        if !path.is_file() {
+            return Err("is not a file".into());
+        }
+        let content = Bytes::from(std::fs::read(&path).map_err(describe)?);
+        self.read.insert(path, content.clone());
         Ok(content)
     }
 }

@@ -1,7 +1,11 @@
 //! Operators that compute each output element from the input elements at the same place.
 
 mod binary;
+mod bit_cast;
+pub(crate) mod cast;
 mod clip;
+mod convert;
+mod dropout;
 mod error_function;
 mod float_class;
 pub(crate) mod inference;
@@ -10,18 +14,24 @@ pub(crate) mod number;
 mod parametrised;
 mod prelu;
 mod select;
+mod shrink;
 mod unary;
 mod variadic;
 pub(crate) mod zip;
 
 pub use binary::{Binary, BinaryFunction, apply_binary};
+pub use bit_cast::BitCast;
+pub use cast::Cast;
 pub use clip::{BoundInput, Clip};
+pub use convert::convert;
+pub use dropout::Dropout;
 pub use error_function::erf;
 pub use float_class::{IsInf, IsNaN};
 pub use not::{BitwiseNot, Not};
 pub use parametrised::{Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Selu, Swish, ThresholdedRelu};
 pub use prelu::PRelu;
 pub use select::Where;
+pub use shrink::Shrink;
 pub use unary::{Unary, UnaryFunction, evaluate_unary};
 pub use variadic::{Variadic, VariadicFunction};
 
@@ -93,5 +103,10 @@ pub(super) const OPERATORS: &[Registration] = &[
     Registration::standard("Not", not::build),
     Registration::standard("IsInf", float_class::build_is_inf),
     Registration::standard("IsNaN", float_class::build_is_nan),
+    Registration::standard("BitCast", bit_cast::build),
+    Registration::standard("Cast", cast::build),
+    Registration::standard("CastLike", cast::build),
+    Registration::standard("Dropout", dropout::build),
+    Registration::standard("Shrink", shrink::build),
     Registration::standard("Where", select::build),
 ];
