@@ -130,8 +130,8 @@ fn compare_floats(data_type: DataType, expected: &[f64], actual: &[f64]) -> Resu
     let differs = |&(_, (&expected, &actual)): &(usize, (&f64, &f64))| {
         let is_same = expected == actual || (expected.is_nan() && actual.is_nan());
         let limit = relative * expected.abs().max(actual.abs()) + absolute;
-        // Not `>`: a difference that is not a number is one.
-        !is_same && !((expected - actual).abs() <= limit && limit.is_finite())
+        let is_near = (expected - actual).abs() <= limit && limit.is_finite();
+        !is_same && !is_near
     };
     let mut differing = expected.iter().zip(actual).enumerate().filter(differs);
     match differing.next() {

@@ -24,3 +24,20 @@ impl Executor for Reference {
         reference::evaluate(graph, &inputs).map_err(|error| error.to_string())
     }
 }
+
+/// The reference executor on what is left of the model after it was saved and loaded again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundTrip;
+
+impl Executor for RoundTrip {
+    fn name(&self) -> &str {
+        "round-trip"
+    }
+
+    fn run(&self, graph: &Graph, inputs: Vec<Option<Value>>) -> Result<Vec<Value>, String> {
+        let saved = weft_onnx::to_bytes(graph).map_err(|error| error.to_string())?;
+        let loaded =
+            weft_onnx::load_bytes(saved.into(), None).map_err(|error| error.to_string())?;
+        Reference.run(&loaded, inputs)
+    }
+}

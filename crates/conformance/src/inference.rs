@@ -4,8 +4,11 @@ use weft_ir::{Fact, Graph, InputFacts, Inputs, Node, Value};
 
 use crate::comparison::compare;
 
+/// What inference is told of an input.
+type View = fn(&Value) -> Fact;
+
 /// How much inference is told of the inputs.
-const VIEWS: &[(&str, fn(&Value) -> Fact)] = &[
+const VIEWS: &[(&str, View)] = &[
     ("nothing", |_| Fact::unknown()),
     ("ranks", |value| match value.tensor() {
         Some(tensor) => Fact::partial(Some(tensor.data_type()), Some(vec![None; tensor.rank()])),
@@ -55,7 +58,7 @@ fn check_node(
     node: &Node,
     arguments: &[Option<Value>],
     results: &[Value],
-    fact_of: &fn(&Value) -> Fact,
+    fact_of: &View,
 ) -> Result<(), String> {
     let facts: Vec<Option<Fact>> =
         arguments.iter().map(|argument| argument.as_ref().map(fact_of)).collect();

@@ -8,6 +8,6 @@ mod suite;
 
 pub use case::{Case, CaseError, DataSet, cases};
 pub use comparison::{compare, compare_type};
-pub use executor::{Executor, Reference};
+pub use executor::{Executor, Reference, RoundTrip};
 pub use inference::check_inference;
 pub use suite::{Outcome, Summary, run_case, run_suite};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use weft_conformance::{Executor, Outcome, Reference, cases, run_suite};
+use weft_conformance::{Executor, Outcome, Reference, RoundTrip, cases, run_suite};
 
 const HELP: &str = "\
 Runs ONNX test cases and reports which fail.
@@ -13,7 +13,7 @@ Usage: weft-conformance --data DIR [--filter SUBSTRING] [--executor NAME] [--ver
 
   --data DIR          the folder of cases: model.onnx and test_data_set_N in a folder each
   --filter SUBSTRING  run only cases whose name contains this; may be given more than once
-  --executor NAME     what to run them on: reference (the default)
+  --executor NAME     what to run them on: reference (the default), round-trip
   --verbose           name passed and not claimed cases too
 ";
 
@@ -63,6 +63,7 @@ fn parse(arguments: Vec<String>) -> Result<Options, String> {
 fn run(options: Options) -> Result<bool, String> {
     let executor: Box<dyn Executor> = match options.executor.as_deref() {
         None | Some("reference") => Box::new(Reference),
+        Some("round-trip") => Box::new(RoundTrip),
         Some(other) => return Err(format!("there is no executor '{other}'")),
     };
     let describe = |error: std::io::Error| format!("{}: {error}", options.data.display());

@@ -1,6 +1,6 @@
 //! The graph: values, and the nodes that compute them, in an order in which they can run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -248,9 +248,10 @@ impl Graph {
 
     fn producers(&self) -> Result<HashMap<ValueId, usize>, GraphError> {
         let mut producers = HashMap::new();
+        let inputs: HashSet<ValueId> = self.inputs.iter().copied().collect();
         for (index, node) in self.nodes.iter().enumerate() {
             for &output in node.outputs.iter().flatten() {
-                let is_source = self.inputs.contains(&output) || self.constant(output).is_some();
+                let is_source = inputs.contains(&output) || self.constant(output).is_some();
                 if is_source || producers.insert(output, index).is_some() {
                     return Err(GraphError::Redefined(self.value(output).name.clone()));
                 }

@@ -3,16 +3,15 @@
 use bytes::Bytes;
 use weft_ir::{Attribute, Tensor};
 
+use crate::declared::type_name;
 use crate::error::NodeProblem;
-use crate::external::ExternalFiles;
 use crate::proto::{AttributeProto, attribute_type};
-use crate::tensor;
-use crate::value::type_name;
+use crate::tensor::TensorReader;
 
 /// An attribute of any kind but a body, which needs its surroundings to be built.
 pub(crate) fn read(
     proto: &AttributeProto,
-    files: &mut ExternalFiles,
+    reader: &mut TensorReader,
 ) -> Result<Attribute, NodeProblem> {
     let fail = |problem: &str| NodeProblem::Attribute {
         name: proto.name.clone(),
@@ -29,7 +28,7 @@ pub(crate) fn read(
         }
         attribute_type::TENSOR => {
             let value = proto.t.as_ref().ok_or_else(|| fail("the tensor is missing"))?;
-            Attribute::Tensor(tensor::read(value, files).map_err(boxed)?)
+            Attribute::Tensor(reader.read(value).map_err(boxed)?)
         }
         attribute_type::FLOATS => Attribute::Floats(proto.floats.clone()),
         attribute_type::INTS => Attribute::Ints(proto.ints.clone()),
@@ -39,7 +38,7 @@ pub(crate) fn read(
         attribute_type::SPARSE_TENSOR => {
             let value = proto.sparse_tensor.as_ref();
             let value = value.ok_or_else(|| fail("the sparse tensor is missing"))?;
-            Attribute::Tensor(tensor::read_sparse(value, files).map_err(boxed)?)
+            Attribute::Tensor(reader.read_sparse(value).map_err(boxed)?)
         }
         attribute_type::TYPE_PROTO => Attribute::String(type_name(proto.tp.as_ref())),
         other => return Err(fail(&format!("attributes of kind {other} are not supported"))),
@@ -53,7 +52,7 @@ fn boxed(error: crate::LoadError) -> NodeProblem {
 /// What a `Constant` node holds, whichever of its attributes it uses.
 pub(crate) fn constant(
     attributes: &[(&str, &AttributeProto)],
-    files: &mut ExternalFiles,
+    reader: &mut TensorReader,
 ) -> Result<Tensor, NodeProblem> {
     const FORMS: [&str; 8] = [
         "value",
@@ -69,7 +68,7 @@ pub(crate) fn constant(
     let (Some((_, proto)), None) = (forms.next(), forms.next()) else {
         return Err(NodeProblem::Other("a constant must have exactly one value".into()));
     };
-    Ok(match read(proto, files)? {
+    Ok(match read(proto, reader)? {
         Attribute::Tensor(tensor) => tensor,
         Attribute::Int(value) => Tensor::scalar(value),
         Attribute::Float(value) => Tensor::scalar(value),

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use prost::Message;
 use weft_ir::{
     Attribute, Attributes, Graph, GraphError, Node, NodeSource, OperatorError, Origin, Tensor,
     TensorType, ValueId, ValueInfo, operators,
@@ -12,26 +11,25 @@ use weft_ir::{
 
 use crate::attribute;
 use crate::capture::{bodies, captured_names};
+use crate::declared::tensor_type;
 use crate::error::{LoadError, NodeProblem};
-use crate::external::ExternalFiles;
-use crate::function::Functions;
-use crate::limits::{MAX_INLINED_BYTES, MAX_NESTING};
-use crate::opset::Opsets;
+use crate::function::{Function, Functions};
+use crate::limits::{MAX_BODIES, MAX_INLINED_BYTES, MAX_NESTING};
+use crate::opset::{OTHER_DOMAIN_VERSION, Opsets};
 use crate::proto::{
     AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto, attribute_type,
 };
 use crate::support::{display_name, is_constant, standard};
-use crate::tensor;
-use crate::value::tensor_type;
+use crate::tensor::TensorReader;
 
 /// What it takes to build the graphs of one model.
 pub(crate) struct Builder<'a> {
-    pub(crate) functions: &'a Functions<'a>,
-    pub(crate) files: ExternalFiles,
+    functions: &'a Functions<'a>,
+    reader: TensorReader,
     /// The operator sets of the model itself, which functions may differ from.
-    pub(crate) opsets: Rc<Opsets>,
+    opsets: Rc<Opsets>,
     /// True for files so old that an input with an initialiser is a constant and nothing else.
-    pub(crate) initialised_inputs_are_constants: bool,
+    initialised_inputs_are_constants: bool,
     calls: Vec<&'a FunctionProto>,
     call_count: usize,
     inlined_bytes: usize,
@@ -61,13 +59,13 @@ struct Captured<'a> {
 impl<'a> Builder<'a> {
     pub(crate) fn new(
         functions: &'a Functions<'a>,
-        files: ExternalFiles,
+        reader: TensorReader,
         opsets: Opsets,
         initialised_inputs_are_constants: bool,
     ) -> Self {
         Self {
             functions,
-            files,
+            reader,
             opsets: Rc::new(opsets),
             initialised_inputs_are_constants,
             calls: Vec::new(),
@@ -115,7 +113,10 @@ impl<'a> Builder<'a> {
             let id = id.ok_or_else(|| undefined(&graph, &output.name))?;
             graph.add_output(id);
         }
-        graph.sort().map_err(|problem| LoadError::Graph { graph: graph.name.clone(), problem })?;
+        graph.sort().map_err(|problem| LoadError::Graph {
+            graph: graph.name.clone(),
+            problem: Box::new(problem),
+        })?;
         Ok(graph)
     }
 
@@ -128,11 +129,11 @@ impl<'a> Builder<'a> {
     ) -> Result<(), LoadError> {
         let mut constants: Vec<(&'a str, Tensor)> = Vec::new();
         for initialiser in &proto.initializer {
-            constants.push((&initialiser.name, tensor::read(initialiser, &mut self.files)?));
+            constants.push((&initialiser.name, self.reader.read(initialiser)?));
         }
         for initialiser in &proto.sparse_initializer {
             let name = initialiser.values.as_ref().map_or("", |values| &values.name);
-            constants.push((name, tensor::read_sparse(initialiser, &mut self.files)?));
+            constants.push((name, self.reader.read_sparse(initialiser)?));
         }
         let initialised: HashSet<&str> = constants.iter().map(|(name, _)| *name).collect();
         for input in &proto.input {
@@ -181,7 +182,7 @@ impl<'a> Builder<'a> {
                 Failure::Node(problem) => LoadError::Node {
                     node: format!("{}{}", context.prefix, display_name(node)),
                     operator: node.op_type.clone(),
-                    problem,
+                    problem: Box::new(problem),
                 },
             })?;
         }
@@ -208,16 +209,20 @@ impl<'a> Builder<'a> {
             outputs.pop();
         }
         if let Some(function) = self.functions.find(node) {
-            return self.call(graph, function, &inputs, &outputs, attributes, context);
+            return self.call(graph, function, &inputs, &outputs, attributes);
         }
         if is_constant(node) {
-            let tensor = attribute::constant(attributes, &mut self.files)?;
+            let tensor = attribute::constant(attributes, &mut self.reader)?;
             if let Some(id) = outputs.first().copied().flatten() {
                 graph.value_mut(id).constant = Some(tensor);
             }
             return Ok(());
         }
 
+        if bodies(node).nth(MAX_BODIES).is_some() {
+            let problem = format!("has more bodies than the limit of {MAX_BODIES}");
+            return Err(NodeProblem::Other(problem).into());
+        }
         let captured = capture(graph, names, node);
         inputs.extend(captured.iter().map(|value| value.id).filter(Option::is_some));
         let mut built = Attributes::new();
@@ -225,7 +230,7 @@ impl<'a> Builder<'a> {
             let value = if attribute::kind(proto) == attribute_type::GRAPH {
                 Attribute::Graph(Arc::new(self.body(node, name, proto, context, &captured)?))
             } else {
-                attribute::read(proto, &mut self.files)?
+                attribute::read(proto, &mut self.reader)?
             };
             built.insert(name, value);
         }
@@ -239,8 +244,12 @@ impl<'a> Builder<'a> {
             output_count: outputs.len(),
         };
         let operator = operators::build(&source)?;
-        // Written again, the node would be read in the model's version of its operator set.
-        let is_writable = self.opsets.version(domain).ok() == Some(source.opset);
+        // A node of a function may be in another version than the one it would be written in.
+        let written_version = match domain {
+            "" => self.opsets.standard(),
+            _ => OTHER_DOMAIN_VERSION,
+        };
+        let is_writable = source.opset == written_version;
         let origin = is_writable.then(|| {
             let (domain, operator) = (domain.to_string(), node.op_type.clone());
             Arc::new(Origin { domain, operator, attributes: built })
@@ -266,7 +275,7 @@ impl<'a> Builder<'a> {
         };
         let body = proto.g.as_ref().ok_or_else(|| fail("the graph is missing"))?;
         // A body handed to a function belongs to the caller's names, which the function cannot see.
-        if !bodies(node).any(|own| std::ptr::eq(own, body)) {
+        if !node.attribute.as_ptr_range().contains(&std::ptr::from_ref(proto)) {
             return Err(fail("bodies cannot be handed to functions"));
         }
         self.nested(|builder| builder.graph(body, context, captured))?
@@ -276,12 +285,12 @@ impl<'a> Builder<'a> {
     fn call(
         &mut self,
         graph: &mut Graph,
-        function: &'a FunctionProto,
+        function: &Function<'a>,
         inputs: &[Option<ValueId>],
         outputs: &[Option<ValueId>],
         attributes: &[(&'a str, &'a AttributeProto)],
-        context: &Context<'a>,
     ) -> Result<(), Failure> {
+        let Function { proto: function, inlined_bytes } = *function;
         let fail = |problem: String| Failure::Node(NodeProblem::Other(problem));
         if self.calls.iter().any(|open| std::ptr::eq(*open, function)) {
             return Err(fail(format!("function '{}' calls itself", function.name)));
@@ -294,7 +303,7 @@ impl<'a> Builder<'a> {
                 function.output.len()
             )));
         }
-        self.inlined_bytes += function.encoded_len();
+        self.inlined_bytes = self.inlined_bytes.saturating_add(inlined_bytes);
         if self.inlined_bytes > MAX_INLINED_BYTES {
             return Err(LoadError::Limit(format!(
                 "the model's functions expand to more than {MAX_INLINED_BYTES} bytes"
@@ -305,7 +314,7 @@ impl<'a> Builder<'a> {
         let short: String = function.name.chars().take(32).collect();
         let defaults = function.attribute_proto.iter().map(|proto| (proto.name.as_str(), proto));
         let inner = Context {
-            opsets: Rc::new(Opsets::read(&function.opset_import, Some(&context.opsets))?),
+            opsets: Rc::new(Opsets::read(&function.opset_import, Some(self.opsets.clone()))?),
             attributes: Rc::new(defaults.chain(attributes.iter().copied()).collect()),
             prefix: format!("{short}#{}/", self.call_count),
         };
@@ -451,11 +460,11 @@ fn copy(input: ValueId, output: ValueId, opset: i64) -> Result<Node, OperatorErr
 }
 
 fn undefined(graph: &Graph, name: &str) -> LoadError {
-    let problem = GraphError::Undefined(name.to_string());
+    let problem = Box::new(GraphError::Undefined(name.to_string()));
     LoadError::Graph { graph: graph.name.clone(), problem }
 }
 
 fn redefined(graph: &Graph, name: &str) -> LoadError {
-    let problem = GraphError::Redefined(name.to_string());
+    let problem = Box::new(GraphError::Redefined(name.to_string()));
     LoadError::Graph { graph: graph.name.clone(), problem }
 }

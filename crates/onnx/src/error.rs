@@ -20,11 +20,11 @@ pub enum LoadError {
     #[error("{}", Listing(.0))]
     Unsupported(Vec<UnsupportedOperator>),
     #[error("node '{node}' ({operator}): {problem}")]
-    Node { node: String, operator: String, problem: NodeProblem },
+    Node { node: String, operator: String, problem: Box<NodeProblem> },
     #[error("tensor '{name}': {problem}")]
     Tensor { name: String, problem: String },
     #[error("graph '{graph}': {problem}")]
-    Graph { graph: String, problem: GraphError },
+    Graph { graph: String, problem: Box<GraphError> },
     #[error("{0}")]
     Limit(String),
 }

@@ -5,24 +5,23 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::limits::MAX_EXTERNAL_READS;
 use crate::proto::StringStringEntryProto;
 
-/// The files beside a model that its tensors may name, each read once.
+/// The files beside a model that its tensors may name, each opened once.
 #[derive(Debug, Default)]
 pub(crate) struct ExternalFiles {
     folder: Option<PathBuf>,
-    read: HashMap<PathBuf, Bytes>,
+    open: HashMap<PathBuf, Bytes>,
+    /// The sizes of the open files together, and of what was found in them.
+    open_bytes: usize,
+    found_bytes: usize,
 }
 
 impl ExternalFiles {
-    /// The files in `folder`.
-    pub(crate) fn in_folder(folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_path_buf), read: HashMap::new() }
-    }
-
-    /// No files: a tensor that names one is refused.
-    pub(crate) fn none() -> Self {
-        Self::default()
+    /// The files in `folder`, or none, so that a tensor that names one is refused.
+    pub(crate) fn new(folder: Option<&Path>) -> Self {
+        Self { folder: folder.map(Path::to_path_buf), ..Self::default() }
     }
 
     /// The bytes that a tensor's `external_data` entries point at.
@@ -46,13 +45,20 @@ impl ExternalFiles {
             Some(length) => start.checked_add(length),
             None => Some(file.len()),
         };
-        match end {
-            Some(end) if start <= end && end <= file.len() => Ok(file.slice(start..end)),
-            _ => Err(format!(
+        let Some(end) = end.filter(|&end| start <= end && end <= file.len()) else {
+            return Err(format!(
                 "external data in '{location}': offset and length go past the {} bytes of the file",
                 file.len()
-            )),
+            ));
+        };
+        // Elements that are not aligned are copied, and copies of copies would add up.
+        self.found_bytes = self.found_bytes.saturating_add(end - start);
+        if self.found_bytes / MAX_EXTERNAL_READS > self.open_bytes {
+            return Err(format!(
+                "external data in '{location}': read more than {MAX_EXTERNAL_READS} times over"
+            ));
         }
+        Ok(file.slice(start..end))
     }
 
     fn file(&mut self, location: &str) -> Result<Bytes, String> {
@@ -71,14 +77,12 @@ impl ExternalFiles {
         if !path.starts_with(&folder) {
             return Err("the path leaves the model's folder".into());
         }
-        if let Some(known) = self.read.get(&path) {
+        if let Some(known) = self.open.get(&path) {
             return Ok(known.clone());
         }
-        if !path.is_file() {
-            return Err("is not a file".into());
-        }
-        let content = Bytes::from(std::fs::read(&path).map_err(describe)?);
-        self.read.insert(path, content.clone());
+        let content = weft_mapped_file::open(&path).map_err(describe)?;
+        self.open_bytes = self.open_bytes.saturating_add(content.len());
+        self.open.insert(path, content.clone());
         Ok(content)
     }
 }

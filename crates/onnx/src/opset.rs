@@ -1,23 +1,31 @@
 //! The versions of the operator sets that a model or a function is written in.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use crate::error::{LoadError, NodeProblem};
 use crate::limits::MIN_OPSET;
 use crate::proto::OperatorSetIdProto;
 use crate::support::standard;
 
+/// The version that models are written in for every domain but the standard one, of which a graph knows the version.
+pub(crate) const OTHER_DOMAIN_VERSION: i64 = 1;
+
 /// The imported operator sets, by domain.
-#[derive(Debug, Default)]
-pub(crate) struct Opsets(HashMap<String, i64>);
+#[derive(Debug)]
+pub(crate) struct Opsets {
+    versions: HashMap<String, i64>,
+    /// Those of the model, for what a function does not import itself.
+    model: Option<Rc<Opsets>>,
+}
 
 impl Opsets {
-    /// The imports of a model, or those of a function on top of its caller's.
+    /// The imports of a model, or those of a function of the given model.
     pub(crate) fn read(
         imports: &[OperatorSetIdProto],
-        around: Option<&Opsets>,
+        model: Option<Rc<Opsets>>,
     ) -> Result<Self, LoadError> {
-        let mut versions = around.map(|opsets| opsets.0.clone()).unwrap_or_default();
+        let mut versions = HashMap::new();
         for import in imports {
             let domain = standard(import.domain.as_deref().unwrap_or(""));
             let version = import.version.unwrap_or(0);
@@ -28,17 +36,22 @@ impl Opsets {
             }
             versions.insert(domain.to_string(), version);
         }
-        Ok(Self(versions))
+        Ok(Self { versions, model })
+    }
+
+    fn find(&self, domain: &str) -> Option<i64> {
+        let own = self.versions.get(domain).copied();
+        own.or_else(|| self.model.as_ref().and_then(|model| model.find(domain)))
     }
 
     /// The version of the standard operator set; the oldest one where none is imported.
     pub(crate) fn standard(&self) -> i64 {
-        self.0.get("").copied().unwrap_or(MIN_OPSET)
+        self.find("").unwrap_or(MIN_OPSET)
     }
 
     /// The version of a domain's operator set, which must be imported.
     pub(crate) fn version(&self, domain: &str) -> Result<i64, NodeProblem> {
-        self.0.get(domain).copied().ok_or_else(|| {
+        self.find(domain).ok_or_else(|| {
             let name = if domain.is_empty() { "ai.onnx" } else { domain };
             NodeProblem::Other(format!("the model does not import the operator set of '{name}'"))
         })

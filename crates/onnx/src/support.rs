@@ -41,7 +41,7 @@ impl<'a> Walk<'a> {
         let operator = node.op_type.as_str();
         if let Some(function) = self.functions.find(node) {
             if self.seen.insert((domain, operator, &node.overload)) {
-                pending.push(&function.node);
+                pending.push(&function.proto.node);
             }
         } else if !is_constant(node) && !self.known.contains(&(domain, operator)) {
             let place = *self.places.entry((domain, operator)).or_insert_with(|| {

@@ -1,5 +1,7 @@
 //! Tensors in a file: every way the standard has to write their elements.
 
+use std::path::Path;
+
 use bytes::Bytes;
 use half::{bf16, f16};
 use weft_ir::{
@@ -8,50 +10,71 @@ use weft_ir::{
 
 use crate::error::LoadError;
 use crate::external::ExternalFiles;
-use crate::limits::MAX_RANK;
+use crate::limits::{MAX_DENSIFIED_ELEMENTS, MAX_RANK};
 use crate::proto::{SparseTensorProto, TensorProto};
 
 /// The value of `data_location` that says that the elements lie in another file.
 pub(crate) const EXTERNAL: i32 = 1;
 
-/// A tensor as its message gives it; `files` finds elements that lie in other files.
-pub(crate) fn read(proto: &TensorProto, files: &mut ExternalFiles) -> Result<Tensor, LoadError> {
-    let fail = |problem: String| LoadError::Tensor { name: proto.name.clone(), problem };
-    let data_type = data_type(proto.data_type).map_err(fail)?;
-    let shape = shape(&proto.dims).map_err(fail)?;
-    let count = element_count(&shape)
-        .ok_or_else(|| fail(format!("shape {shape:?} has more elements than can be counted")))?;
-    let raw = if proto.data_location == Some(EXTERNAL) {
-        Some(files.find(&proto.external_data).map_err(fail)?)
-    } else {
-        // An empty field beside filled typed ones is how some writers leave it unset.
-        proto.raw_data.clone().filter(|raw| !raw.is_empty())
-    };
-    match raw {
-        Some(raw) => from_raw(shape, count, data_type, raw),
-        None => from_fields(shape, data_type, count, proto),
-    }
-    .map_err(fail)
+/// Reads the tensors of one model, and counts what they take beyond the model's own bytes.
+#[derive(Debug, Default)]
+pub(crate) struct TensorReader {
+    files: ExternalFiles,
+    /// Elements of sparse tensors made dense so far.
+    densified: usize,
 }
 
-/// A sparse tensor, made dense.
-pub(crate) fn read_sparse(
-    proto: &SparseTensorProto,
-    files: &mut ExternalFiles,
-) -> Result<Tensor, LoadError> {
-    let name = proto.values.as_ref().map_or("", |values| &values.name).to_string();
-    let fail = |problem: String| LoadError::Tensor { name: name.clone(), problem };
-    let (Some(values), Some(indices)) = (&proto.values, &proto.indices) else {
-        return Err(fail("a sparse tensor needs values and indices".into()));
-    };
-    let (values, indices) = (read(values, files)?, read(indices, files)?);
-    let shape = shape(&proto.dims).map_err(fail)?;
-    dense(shape, &values, &indices).map_err(fail)
+impl TensorReader {
+    /// A reader that looks for elements in other files in `folder`, and refuses such tensors where there is none.
+    pub(crate) fn new(folder: Option<&Path>) -> Self {
+        Self { files: ExternalFiles::new(folder), densified: 0 }
+    }
+
+    /// A tensor as its message gives it.
+    pub(crate) fn read(&mut self, proto: &TensorProto) -> Result<Tensor, LoadError> {
+        let fail = |problem: String| LoadError::Tensor { name: proto.name.clone(), problem };
+        let data_type = data_type(proto.data_type).map_err(fail)?;
+        let shape = shape(&proto.dims).map_err(fail)?;
+        let count = element_count(&shape).ok_or_else(|| {
+            fail(format!("shape {shape:?} has more elements than can be counted"))
+        })?;
+        let raw = if proto.data_location == Some(EXTERNAL) {
+            Some(self.files.find(&proto.external_data).map_err(fail)?)
+        } else {
+            // An empty field beside filled typed ones is how some writers leave it unset.
+            proto.raw_data.clone().filter(|raw| !raw.is_empty())
+        };
+        match raw {
+            Some(raw) => from_raw(shape, count, data_type, raw),
+            None => from_fields(shape, data_type, count, proto),
+        }
+        .map_err(fail)
+    }
+
+    /// A sparse tensor, made dense.
+    pub(crate) fn read_sparse(&mut self, proto: &SparseTensorProto) -> Result<Tensor, LoadError> {
+        let name = proto.values.as_ref().map_or("", |values| &values.name).to_string();
+        let fail = |problem: String| LoadError::Tensor { name: name.clone(), problem };
+        let (Some(values), Some(indices)) = (&proto.values, &proto.indices) else {
+            return Err(fail("a sparse tensor needs values and indices".into()));
+        };
+        let (values, indices) = (self.read(values)?, self.read(indices)?);
+        let shape = shape(&proto.dims).map_err(fail)?;
+        // The elements that are not listed take no bytes in the file, so nothing else bounds them.
+        self.densified = element_count(&shape)
+            .and_then(|count| count.checked_add(self.densified))
+            .filter(|&total| total <= MAX_DENSIFIED_ELEMENTS)
+            .ok_or_else(|| {
+                fail(format!(
+                    "the model's sparse tensors have more than {MAX_DENSIFIED_ELEMENTS} elements"
+                ))
+            })?;
+        dense(shape, &values, &indices).map_err(fail)
+    }
 }
 
 fn dense(shape: Vec<usize>, values: &Tensor, indices: &Tensor) -> Result<Tensor, String> {
     let describe = |error: weft_ir::OperatorError| error.to_string();
-    // The elements that are not listed cost nothing in the file, so only the general limit bounds them.
     let count = checked_count(&shape, values.data_type()).map_err(describe)?;
     let positions = positions(&shape, values.len(), indices)?;
     // Element 0 of the chained tensor is the zero, the others are the listed values.
@@ -235,7 +258,7 @@ mod tests {
     use super::*;
 
     fn read_alone(proto: &TensorProto) -> Result<Tensor, LoadError> {
-        read(proto, &mut ExternalFiles::none())
+        TensorReader::default().read(proto)
     }
 
     fn proto(data_type: DataType, dims: &[i64]) -> TensorProto {
@@ -310,7 +333,7 @@ mod tests {
                 indices: Some(indices),
                 dims: vec![2, 3],
             };
-            let tensor = read_sparse(&sparse, &mut ExternalFiles::none()).unwrap();
+            let tensor = TensorReader::default().read_sparse(&sparse).unwrap();
             assert_eq!(tensor.shape(), &[2, 3]);
             assert_eq!(tensor.elements::<f32>().unwrap(), &[0.0, 5.0, 0.0, 0.0, 0.0, 6.0]);
         }
@@ -319,6 +342,6 @@ mod tests {
             indices: Some(TensorProto { int64_data: vec![1, 6], ..proto(DataType::I64, &[2]) }),
             dims: vec![2, 3],
         };
-        assert!(read_sparse(&outside, &mut ExternalFiles::none()).is_err());
+        assert!(TensorReader::default().read_sparse(&outside).is_err());
     }
 }

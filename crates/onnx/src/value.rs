@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 use prost::Message;
-use weft_ir::{DataType, Dimension, Tensor, TensorType, Value};
+use weft_ir::{DataType, Tensor, Value};
 
+use crate::declared::tensor_type;
 use crate::error::LoadError;
-use crate::external::ExternalFiles;
 use crate::proto::{
-    DimensionValue, ModelProto, OptionalProto, SequenceProto, TensorProto, TypeProto, TypeValue,
-    ValueInfoProto,
+    ModelProto, OptionalProto, SequenceProto, TensorProto, TypeProto, TypeValue, ValueInfoProto,
 };
-use crate::tensor;
+use crate::tensor::TensorReader;
 
 /// What a model declares an input or output to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +32,7 @@ pub struct Interface {
 
 /// What a model takes and gives, without building its graph.
 pub fn read_interface(model: Bytes) -> Result<Interface, LoadError> {
+    crate::scan::check(&model)?;
     let graph = ModelProto::decode(model)?.graph.unwrap_or_default();
     let list = |infos: &[ValueInfoProto]| {
         infos.iter().map(|info| (info.name.clone(), kind(info.r#type.as_ref()))).collect()
@@ -42,7 +42,7 @@ pub fn read_interface(model: Bytes) -> Result<Interface, LoadError> {
 
 /// A tensor from a file that holds nothing else.
 pub fn read_tensor(bytes: Bytes) -> Result<Tensor, LoadError> {
-    tensor::read(&TensorProto::decode(bytes)?, &mut ExternalFiles::none())
+    TensorReader::default().read(&TensorProto::decode(bytes)?)
 }
 
 /// A value of the given kind from a file that holds nothing else.
@@ -53,9 +53,7 @@ pub fn read_value(bytes: Bytes, kind: &ValueKind) -> Result<Value, LoadError> {
         ValueKind::Optional(inner) => {
             let proto = OptionalProto::decode(bytes)?;
             let value = match (&proto.tensor_value, &proto.sequence_value) {
-                (Some(value), _) => {
-                    Some(Value::Tensor(tensor::read(value, &mut ExternalFiles::none())?))
-                }
+                (Some(value), _) => Some(Value::Tensor(TensorReader::default().read(value)?)),
                 (None, Some(value)) => {
                     let data_type = match &**inner {
                         ValueKind::Sequence(data_type) => *data_type,
@@ -71,12 +69,9 @@ pub fn read_value(bytes: Bytes, kind: &ValueKind) -> Result<Value, LoadError> {
 }
 
 fn sequence(proto: &SequenceProto, declared: Option<DataType>) -> Result<Value, LoadError> {
-    let mut files = ExternalFiles::none();
-    let tensors: Vec<Tensor> = proto
-        .tensor_values
-        .iter()
-        .map(|value| tensor::read(value, &mut files))
-        .collect::<Result<_, _>>()?;
+    let mut reader = TensorReader::default();
+    let tensors: Vec<Tensor> =
+        proto.tensor_values.iter().map(|value| reader.read(value)).collect::<Result<_, _>>()?;
     let data_type = tensors.first().map(Tensor::data_type).or(declared).unwrap_or(DataType::F32);
     Ok(Value::Sequence(data_type, tensors))
 }
@@ -91,37 +86,5 @@ fn kind(proto: Option<&TypeProto>) -> ValueKind {
         Some(TypeValue::Optional(nested)) => {
             ValueKind::Optional(Box::new(kind(nested.elem_type.as_deref())))
         }
-    }
-}
-
-/// A tensor's declared type, where the message declares one.
-pub(crate) fn tensor_type(proto: Option<&TypeProto>) -> Option<TensorType> {
-    let Some(TypeValue::Tensor(proto)) = &proto?.value else { return None };
-    let dimensions = proto.shape.as_ref().map(|shape| {
-        let dimension = |value: &Option<DimensionValue>| match value {
-            Some(DimensionValue::Size(size)) => {
-                usize::try_from(*size).map_or(Dimension::Unknown, Dimension::Known)
-            }
-            Some(DimensionValue::Symbol(name)) if !name.is_empty() => {
-                Dimension::Symbol(name.clone())
-            }
-            _ => Dimension::Unknown,
-        };
-        shape.dim.iter().map(|proto| dimension(&proto.value)).collect()
-    });
-    Some(TensorType { data_type: DataType::from_onnx(proto.elem_type.into())?, dimensions })
-}
-
-/// A type in the standard's notation, such as `seq(tensor(float32))`.
-pub(crate) fn type_name(proto: Option<&TypeProto>) -> String {
-    let nested = |name: &str, inner: Option<&TypeProto>| format!("{name}({})", type_name(inner));
-    match proto.and_then(|proto| proto.value.as_ref()) {
-        None => "undefined".into(),
-        Some(TypeValue::Tensor(tensor)) => match DataType::from_onnx(tensor.elem_type.into()) {
-            Some(data_type) => format!("tensor({data_type})"),
-            None => "tensor(undefined)".into(),
-        },
-        Some(TypeValue::Sequence(inner)) => nested("seq", inner.elem_type.as_deref()),
-        Some(TypeValue::Optional(inner)) => nested("optional", inner.elem_type.as_deref()),
     }
 }

@@ -44,17 +44,20 @@ pub(super) fn build(source: &NodeSource<'_>) -> Result<Arc<dyn Operator>, Operat
     }))
 }
 
-/// Passes every row through a body, as one tensor of type `data_type`.
+/// Passes every row through a body, as one tensor of type `data_type`. What the body captures stands last in the
+/// node's inputs.
 fn modify(
     body: &Graph,
     rows: Heads,
     data_type: DataType,
-    captured: &[Option<Value>],
+    inputs: &Inputs<'_>,
 ) -> Result<Heads, OperatorError> {
+    let captured = inputs.values();
+    let captured = &captured[captured.len().saturating_sub(body.captured())..];
     let shape = vec![rows.batch, rows.heads, rows.length, rows.size];
-    let mut inputs = vec![Some(Value::Tensor(rows.into_tensor(data_type, 4)?))];
-    inputs.extend_from_slice(captured);
-    let outputs = reference::evaluate(body, &inputs)
+    let mut arguments = vec![Some(Value::Tensor(rows.into_tensor(data_type, 4)?))];
+    arguments.extend_from_slice(captured);
+    let outputs = reference::evaluate(body, &arguments)
         .map_err(|problem| OperatorError::Invalid(format!("in '{}': {problem}", body.name)))?;
     let modified =
         outputs.into_iter().next().ok_or(OperatorError::MissingInput(0))?.into_tensor()?;
@@ -62,20 +65,6 @@ fn modify(
         return Err(OperatorError::Shapes { left: modified.shape().to_vec(), right: shape });
     }
     Heads::read(&modified, None)
-}
-
-impl FlexAttention {
-    /// What the score body and the probability body capture. Captured values follow the node's own inputs,
-    /// body by body in the order of the attributes' names.
-    fn captured<'a>(&self, inputs: &Inputs<'a>) -> Result<[&'a [Option<Value>]; 2], OperatorError> {
-        let count = |body: &Option<Arc<Graph>>| body.as_ref().map_or(0, |body| body.captured());
-        let (scores, probabilities) = (count(&self.score_body), count(&self.probability_body));
-        let start = inputs.len().checked_sub(scores + probabilities);
-        let all = start.and_then(|start| inputs.values().get(start..));
-        let all = all.ok_or(OperatorError::MissingInput(inputs.len()))?;
-        let (probabilities, scores) = all.split_at(probabilities);
-        Ok([scores, probabilities])
-    }
 }
 
 impl Operator for FlexAttention {
@@ -89,7 +78,6 @@ impl Operator for FlexAttention {
         let key = Heads::read(inputs.tensor(1)?, None)?;
         let value = Heads::read(inputs.tensor(2)?, None)?;
         let group = group_size(&query, &key, &value)?;
-        let [score_captured, probability_captured] = self.captured(inputs)?;
         let precision = self.precision.unwrap_or(match q.data_type() {
             DataType::F64 => DataType::F64,
             _ => DataType::F32,
@@ -112,7 +100,7 @@ impl Operator for FlexAttention {
             }
         }
         if let Some(body) = &self.score_body {
-            rows = modify(body, rows, precision, score_captured)?;
+            rows = modify(body, rows, precision, inputs)?;
         }
         for batch in 0..query.batch {
             for head in 0..query.heads {
@@ -121,7 +109,7 @@ impl Operator for FlexAttention {
             }
         }
         if let Some(body) = &self.probability_body {
-            rows = modify(body, rows, precision, probability_captured)?;
+            rows = modify(body, rows, precision, inputs)?;
         }
         let mut output = Heads::zeros(query.batch, query.heads, length, value.size)?;
         for batch in 0..query.batch {
