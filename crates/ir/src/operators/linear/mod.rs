@@ -1,5 +1,8 @@
 //! Matrix products and what is built from them.
 
+mod det;
+mod einsum;
+mod einsum_equation;
 mod gemm;
 pub(crate) mod mat_mul;
 pub(crate) mod product;
@@ -11,6 +14,8 @@ pub use mat_mul::MatMul;
 use crate::operator::Registration;
 
 pub(super) const OPERATORS: &[Registration] = &[
+    Registration::standard("Det", det::build),
+    Registration::standard("Einsum", einsum::build),
     Registration::standard("Gemm", gemm::build),
     Registration::standard("MatMul", mat_mul::build),
 ];

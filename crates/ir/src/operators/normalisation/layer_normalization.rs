@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::statistics::mean_and_inverse;
 use super::trailing::{TrailingParameter, reduced_dimensions, reduced_shape};
 use crate::axis::normalise_axis;
 use crate::data_type::DataType;
@@ -53,9 +54,7 @@ impl Operator for LayerNormalization {
         let mut elements = x.to_f64s()?;
         let (mut means, mut inverses) = (Vec::new(), Vec::new());
         for (row, elements) in elements.chunks_mut(width.max(1)).enumerate() {
-            let mean = elements.iter().sum::<f64>() / width as f64;
-            let variance = elements.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / width as f64;
-            let inverse = 1.0 / (variance + f64::from(self.epsilon)).sqrt();
+            let (mean, inverse) = mean_and_inverse(|| elements.iter().copied(), self.epsilon);
             for (column, x) in elements.iter_mut().enumerate() {
                 let index = row * width + column;
                 let bias = bias.as_ref().map_or(0.0, |bias| bias.at(index));
