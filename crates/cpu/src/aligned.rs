@@ -6,6 +6,11 @@ use std::ptr::NonNull;
 
 const LINE_BYTES: usize = 64;
 
+/// From this size on, memory comes from the operating system directly: it is zero already, may use huge pages, and goes
+/// back at once.
+#[cfg(target_os = "linux")]
+const MAPPED_BYTES: usize = 1 << 20;
+
 /// A buffer that could not be allocated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot allocate a buffer of {elements} f32 values")]
@@ -32,12 +37,8 @@ impl AlignedBuffer {
             return Ok(Self::empty());
         }
         let layout = Self::layout(elements).ok_or(AllocationError { elements })?;
-        // SAFETY: the layout has a non-zero size because `elements` is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(start.cast::<f32>()) {
-            Some(start) => Ok(Self { start, elements }),
-            None => Err(AllocationError { elements }),
-        }
+        let start = allocate(layout).ok_or(AllocationError { elements })?;
+        Ok(Self { start: start.cast::<f32>(), elements })
     }
 
     /// A buffer without elements, which allocates nothing.
@@ -57,10 +58,45 @@ impl Drop for AlignedBuffer {
             return;
         }
         if let Some(layout) = Self::layout(self.elements) {
-            // SAFETY: `start` came from `alloc_zeroed` with this same layout.
-            unsafe { dealloc(self.start.as_ptr().cast::<u8>(), layout) }
+            // SAFETY: `start` came from `allocate` with this same layout.
+            unsafe { release(self.start.cast::<u8>(), layout) }
         }
     }
+}
+
+/// Zeroed memory for a layout whose size is not zero.
+fn allocate(layout: Layout) -> Option<NonNull<u8>> {
+    #[cfg(target_os = "linux")]
+    if layout.size() >= MAPPED_BYTES {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new anonymous mapping at an address of the system's choice touches nothing that exists.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), layout.size(), access, kind, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: the range was just mapped. Huge pages are a wish; refusal changes nothing but speed.
+        unsafe { libc::madvise(start, layout.size(), libc::MADV_HUGEPAGE) };
+        return NonNull::new(start.cast::<u8>());
+    }
+    // SAFETY: the layout's size is not zero.
+    NonNull::new(unsafe { alloc_zeroed(layout) })
+}
+
+/// Gives memory back.
+///
+/// # Safety
+///
+/// `start` came from [`allocate`] with the same layout, and is not used any more.
+unsafe fn release(start: NonNull<u8>, layout: Layout) {
+    #[cfg(target_os = "linux")]
+    if layout.size() >= MAPPED_BYTES {
+        // SAFETY: the caller's promise: this is the whole mapping. It cannot fail for a mapping that exists.
+        unsafe { libc::munmap(start.as_ptr().cast(), layout.size()) };
+        return;
+    }
+    // SAFETY: the caller's promise: the memory came from the allocator with this layout.
+    unsafe { dealloc(start.as_ptr(), layout) }
 }
 
 impl Deref for AlignedBuffer {
@@ -91,7 +127,7 @@ mod tests {
 
     #[test]
     fn is_aligned_zeroed_and_bounded() {
-        for elements in [0, 1, 15, 16, 17, 100_003] {
+        for elements in [0, 1, 15, 16, 17, 100_003, 1_000_003] {
             let mut buffer = AlignedBuffer::zeroed(elements).unwrap();
             assert_eq!(buffer.len(), elements);
             assert!(buffer.iter().all(|&value| value == 0.0));

@@ -105,35 +105,15 @@ impl Isa {
     #[inline]
     pub fn run<T: SimdTask>(self, task: T) -> T::Output {
         match self {
-            Isa::Portable => task.run(Portable),
+            Isa::Portable => Portable.enter(task),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => {
-                let simd = Avx2::new().expect("the machine supports AVX2 and FMA");
-                // SAFETY: the token proves that the features are present.
-                unsafe { run_avx2(simd, task) }
-            }
+            Isa::Avx2 => Avx2::new().expect("the machine supports AVX2 and FMA").enter(task),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => {
-                let simd = Avx512::new().expect("the machine supports AVX-512");
-                // SAFETY: the token proves that the features are present.
-                unsafe { run_avx512(simd, task) }
-            }
+            Isa::Avx512 => Avx512::new().expect("the machine supports AVX-512").enter(task),
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => panic!("this machine does not support {}", self.name()),
         }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn run_avx2<T: SimdTask>(simd: Avx2, task: T) -> T::Output {
-    task.run(simd)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-fn run_avx512<T: SimdTask>(simd: Avx512, task: T) -> T::Output {
-    task.run(simd)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The CPU device: a unit is a core, a partition is a worker pool pinned to a set of cores.
 
+mod activation;
 mod aligned;
 mod device;
+pub mod gemm;
 mod isa;
 mod model;
 mod partition;
@@ -11,6 +13,7 @@ mod shared_output;
 pub mod simd;
 mod weights;
 
+pub use activation::Activation;
 pub use aligned::{AlignedBuffer, AllocationError};
 pub use device::CpuDevice;
 pub use isa::{Isa, IsaError, SimdTask};

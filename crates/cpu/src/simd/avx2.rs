@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::{Simd, intrinsics};
+use crate::SimdTask;
 
 /// Proof that the machine has AVX2 and FMA.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,23 @@ impl Simd for Avx2 {
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
 
+    type Narrow = Self;
+
+    #[inline(always)]
+    fn narrow(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn enter<T: SimdTask>(self, task: T) -> T::Output {
+        #[target_feature(enable = "avx2,fma")]
+        fn entered<T: SimdTask>(simd: Avx2, task: T) -> T::Output {
+            task.run(simd)
+        }
+        // SAFETY: the token proves that the features are present.
+        unsafe { entered(self, task) }
+    }
+
     #[inline(always)]
     unsafe fn load(self, source: *const f32) -> __m256 {
         // SAFETY: the caller promises eight readable values; the token proves AVX.
@@ -59,6 +77,40 @@ impl Simd for Avx2 {
     unsafe fn store_partial(self, target: *mut f32, value: __m256, count: usize) {
         // SAFETY: masked-out lanes are not accessed; the caller promises the others; the token proves AVX2.
         unsafe { _mm256_maskstore_ps(target, partial_mask(count), value) }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose_8x8(
+        self,
+        source: *const f32,
+        source_stride: usize,
+        target: *mut f32,
+        target_stride: usize,
+    ) {
+        // SAFETY: the caller promises eight rows of eight values on both sides; the token proves AVX2.
+        unsafe {
+            // Each vector holds half of row `r` and half of row `r + 4`, so that the rest stays within halves.
+            let half = |row: usize, column: usize| {
+                let low = _mm_loadu_ps(source.add(row * source_stride + column));
+                let high = _mm_loadu_ps(source.add((row + 4) * source_stride + column));
+                _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
+            };
+            for column in [0, 4] {
+                let (r0, r1, r2, r3) =
+                    (half(0, column), half(1, column), half(2, column), half(3, column));
+                let (a, b) = (_mm256_unpacklo_ps(r0, r1), _mm256_unpackhi_ps(r0, r1));
+                let (c, d) = (_mm256_unpacklo_ps(r2, r3), _mm256_unpackhi_ps(r2, r3));
+                let rows = [
+                    _mm256_shuffle_ps::<0x44>(a, c),
+                    _mm256_shuffle_ps::<0xee>(a, c),
+                    _mm256_shuffle_ps::<0x44>(b, d),
+                    _mm256_shuffle_ps::<0xee>(b, d),
+                ];
+                for (offset, row) in rows.into_iter().enumerate() {
+                    _mm256_storeu_ps(target.add((column + offset) * target_stride), row);
+                }
+            }
+        }
     }
 
     intrinsics! {

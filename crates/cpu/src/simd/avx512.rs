@@ -2,25 +2,25 @@
 
 use std::arch::x86_64::*;
 
-use super::{Simd, intrinsics};
+use super::{Avx2, Simd, intrinsics};
+use crate::SimdTask;
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx512 {
-    _detected: (),
+    narrow: Avx2,
 }
 
 impl Avx512 {
     /// The proof, where the machine has the features.
     #[inline]
     pub fn new() -> Option<Self> {
+        let narrow = Avx2::new()?;
         (is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma"))
-        .then_some(Self { _detected: () })
+            && is_x86_feature_detected!("avx512vl"))
+        .then_some(Self { narrow })
     }
 }
 
@@ -37,6 +37,23 @@ impl Simd for Avx512 {
 
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
+
+    type Narrow = Avx2;
+
+    #[inline(always)]
+    fn narrow(self) -> Avx2 {
+        self.narrow
+    }
+
+    #[inline]
+    fn enter<T: SimdTask>(self, task: T) -> T::Output {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        fn entered<T: SimdTask>(simd: Avx512, task: T) -> T::Output {
+            task.run(simd)
+        }
+        // SAFETY: the token proves that the features are present.
+        unsafe { entered(self, task) }
+    }
 
     #[inline(always)]
     unsafe fn load(self, source: *const f32) -> __m512 {
@@ -60,6 +77,18 @@ impl Simd for Avx512 {
     unsafe fn store_partial(self, target: *mut f32, value: __m512, count: usize) {
         // SAFETY: masked-out lanes are not accessed; the caller promises the others; the token proves AVX-512.
         unsafe { _mm512_mask_storeu_ps(target, partial_mask(count), value) }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose_8x8(
+        self,
+        source: *const f32,
+        source_stride: usize,
+        target: *mut f32,
+        target_stride: usize,
+    ) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.narrow.transpose_8x8(source, source_stride, target, target_stride) }
     }
 
     intrinsics! {

@@ -13,6 +13,8 @@ pub use avx2::Avx2;
 pub use avx512::Avx512;
 pub use portable::Portable;
 
+use crate::SimdTask;
+
 /// Vectors of `f32` of one instruction set; a value of the type proves that the machine has it.
 ///
 /// All operations are `#[inline(always)]` and must be reached from [`Isa::run`](crate::Isa::run) through functions that
@@ -27,6 +29,15 @@ pub trait Simd: Copy + Send + Sync + 'static {
     const LANES: usize;
     /// How many vectors can be named at once without spilling to memory.
     const REGISTERS: usize;
+
+    /// The vectors with which to handle eight columns; narrower than these where the machine has such.
+    type Narrow: Simd;
+
+    /// The proof for [`Simd::Narrow`].
+    fn narrow(self) -> Self::Narrow;
+
+    /// Runs `task` in a function of its own that is compiled for this instruction set.
+    fn enter<T: SimdTask>(self, task: T) -> T::Output;
 
     /// Loads `LANES` values.
     ///
@@ -105,6 +116,19 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn sum(self, a: Self::F32) -> f32;
     /// The greatest lane; unspecified if one is NaN.
     fn max_lane(self, a: Self::F32) -> f32;
+
+    /// Writes the transpose of the 8 by 8 block at `source` to `target`; strides are in values.
+    ///
+    /// # Safety
+    ///
+    /// Eight rows of eight values are readable at `source` and writable at `target`, and do not overlap.
+    unsafe fn transpose_8x8(
+        self,
+        source: *const f32,
+        source_stride: usize,
+        target: *mut f32,
+        target_stride: usize,
+    );
 
     /// Asks for the cache line at `address` to be brought to the first-level cache; any address is allowed.
     fn prefetch(self, address: *const f32);

@@ -1,6 +1,7 @@
 //! Owns the vectors that need no particular instruction set: arrays that the compiler may vectorise.
 
 use super::Simd;
+use crate::SimdTask;
 
 const LANES: usize = 8;
 
@@ -29,6 +30,18 @@ impl Simd for Portable {
 
     const LANES: usize = LANES;
     const REGISTERS: usize = 8;
+
+    type Narrow = Self;
+
+    #[inline(always)]
+    fn narrow(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn enter<T: SimdTask>(self, task: T) -> T::Output {
+        task.run(self)
+    }
 
     #[inline(always)]
     unsafe fn load(self, source: *const f32) -> Self::F32 {
@@ -179,6 +192,25 @@ impl Simd for Portable {
     #[inline(always)]
     fn max_lane(self, a: Self::F32) -> f32 {
         a.into_iter().fold(a[0], |greatest, item| if greatest > item { greatest } else { item })
+    }
+
+    #[inline(always)]
+    unsafe fn transpose_8x8(
+        self,
+        source: *const f32,
+        source_stride: usize,
+        target: *mut f32,
+        target_stride: usize,
+    ) {
+        for row in 0..8 {
+            for column in 0..8 {
+                // SAFETY: the caller promises eight rows of eight values on both sides.
+                unsafe {
+                    *target.add(column * target_stride + row) =
+                        *source.add(row * source_stride + column)
+                };
+            }
+        }
     }
 
     #[inline(always)]

@@ -186,6 +186,28 @@ fn partial_access_touches_only_what_it_names() {
     }
 }
 
+#[test]
+fn a_block_is_transposed_between_any_strides() {
+    struct Transpose;
+    impl SimdTask for Transpose {
+        type Output = ();
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            let source: Vec<f32> = (0..8 * 11).map(|item| item as f32).collect();
+            let mut target = vec![-1.0; 8 * 9];
+            // SAFETY: the buffers hold eight rows of the given strides.
+            unsafe { simd.transpose_8x8(source.as_ptr(), 11, target.as_mut_ptr(), 9) };
+            for (index, &value) in target.iter().enumerate() {
+                let (row, column) = (index / 9, index % 9);
+                assert_eq!(value, if column < 8 { source[column * 11 + row] } else { -1.0 });
+            }
+        }
+    }
+    for isa in supported() {
+        isa.run(Transpose);
+    }
+}
+
 /// What the error of a function is measured against.
 #[derive(Clone, Copy)]
 enum Scale {
