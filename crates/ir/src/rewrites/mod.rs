@@ -14,10 +14,13 @@ mod fold_channel_arithmetic;
 mod fuse_activation;
 mod fuse_residual;
 mod linear;
+mod normalise_reduce;
 mod patch;
 mod producers;
+mod recognise_attention;
 mod recognise_gelu;
 mod recognise_hard_swish;
+mod recognise_layer_norm;
 mod recognise_silu;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -42,12 +45,16 @@ pub(crate) type Stage = &'static [Rewrite];
 pub(crate) const SPECIALISED: &[Stage] = &[
     &[
         drop_identity::DROP_IDENTITY,
+        normalise_reduce::NORMALISE_REDUCE,
         fold_channel_arithmetic::FOLD_BATCH_NORM,
         fold_channel_arithmetic::FOLD_CHANNEL_ARITHMETIC,
         recognise_hard_swish::RECOGNISE_HARD_SWISH,
         recognise_hard_swish::RECOGNISE_HARD_SIGMOID,
         recognise_silu::RECOGNISE_SILU,
         recognise_gelu::RECOGNISE_GELU,
+        recognise_layer_norm::RECOGNISE_LAYER_NORM,
+        transposes::MERGE_TRANSPOSES,
+        recognise_attention::RECOGNISE_ATTENTION,
     ],
     &[
         batch_norm_as_scale_shift::BATCH_NORM_AS_SCALE_SHIFT,
