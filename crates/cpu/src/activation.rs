@@ -43,6 +43,25 @@ pub enum Activation {
     GeluTanh,
 }
 
+impl From<Option<weft_ir::Activation>> for Activation {
+    fn from(activation: Option<weft_ir::Activation>) -> Self {
+        use weft_ir::Activation as Ir;
+        match activation {
+            None => Activation::None,
+            Some(Ir::Relu) => Activation::Relu,
+            Some(Ir::Clip { min, max }) => Activation::Clip { low: min, high: max },
+            Some(Ir::LeakyRelu { alpha }) => Activation::LeakyRelu { alpha },
+            Some(Ir::HardSwish) => Activation::HardSwish,
+            Some(Ir::HardSigmoid { alpha, beta }) => Activation::HardSigmoid { alpha, beta },
+            Some(Ir::Sigmoid) => Activation::Sigmoid,
+            Some(Ir::Silu) => Activation::Silu,
+            Some(Ir::Tanh) => Activation::Tanh,
+            Some(Ir::Gelu) => Activation::Gelu,
+            Some(Ir::GeluTanh) => Activation::GeluTanh,
+        }
+    }
+}
+
 impl Activation {
     /// The activation of a vector.
     #[inline(always)]

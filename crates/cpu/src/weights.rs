@@ -21,18 +21,22 @@ pub(crate) struct WeightStore {
 }
 
 impl WeightStore {
-    /// The packed form of `weights`, made by `pack` unless it is here already. `packing` names the form and every
-    /// parameter that it depends on besides the weights.
+    /// The packed form of `weights`, made by `pack` unless it is here already; `None` where it cannot be made.
+    /// `packing` names the form and every parameter that it depends on besides the weights.
     pub(crate) fn get_or_pack<T: Any + Send + Sync>(
         &self,
         weights: &[f32],
         packing: String,
-        pack: impl FnOnce() -> T,
-    ) -> Arc<T> {
+        pack: impl FnOnce() -> Option<T>,
+    ) -> Option<Arc<T>> {
         let key =
             Key { content: xxh3_128(bytemuck::cast_slice(weights)), len: weights.len(), packing };
         let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = packed.entry(key).or_insert_with(|| Arc::new(pack()));
-        entry.clone().downcast().expect("a packing's name determines its type")
+        if let Some(known) = packed.get(&key) {
+            return Some(known.clone().downcast().expect("a packing's name determines its type"));
+        }
+        let made = Arc::new(pack()?);
+        packed.insert(key, made.clone());
+        Some(made)
     }
 }

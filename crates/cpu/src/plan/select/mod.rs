@@ -1,9 +1,11 @@
 //! Kernel selection: which kernel runs which node. One file per family; the first that answers is taken.
 
+mod linear;
+
 use super::site::{Selected, Site};
 
 /// Every family's selector.
-const SELECTORS: &[fn(&Site<'_>) -> Option<Selected>] = &[];
+const SELECTORS: &[fn(&Site<'_>) -> Option<Selected>] = &[linear::select];
 
 /// The kernel for a node, where one of the fast ones fits.
 pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
