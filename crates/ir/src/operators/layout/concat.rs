@@ -28,7 +28,8 @@ pub(super) fn build(source: &NodeSource<'_>) -> Result<Arc<dyn Operator>, Operat
 pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor, OperatorError> {
     let chain = Tensor::chained(tensors)?;
     let mut shape = tensors[0].shape().to_vec();
-    shape[axis] = 0;
+    let rank = shape.len();
+    *shape.get_mut(axis).ok_or(OperatorError::Axis { axis: axis as i64, rank })? = 0;
     for tensor in tensors {
         let agrees = |(at, (left, right)): (usize, (&usize, &usize))| at == axis || left == right;
         if tensor.rank() != shape.len() || !shape.iter().zip(tensor.shape()).enumerate().all(agrees)
@@ -56,6 +57,20 @@ pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor, OperatorError>
         }
     }
     chain.gathered(shape, &indices)
+}
+
+/// Joins tensors of one shape along a new axis, which may stand last.
+pub fn stack(tensors: &[&Tensor], axis: usize) -> Result<Tensor, OperatorError> {
+    let with_axis = |tensor: &&Tensor| {
+        let mut shape = tensor.shape().to_vec();
+        if axis > shape.len() {
+            return Err(OperatorError::Axis { axis: axis as i64, rank: shape.len() + 1 });
+        }
+        shape.insert(axis, 1);
+        tensor.reshaped(shape)
+    };
+    let tensors = tensors.iter().map(with_axis).collect::<Result<Vec<Tensor>, _>>()?;
+    concat(&tensors.iter().collect::<Vec<_>>(), axis)
 }
 
 impl Operator for Concat {

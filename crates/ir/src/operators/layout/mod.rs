@@ -25,7 +25,7 @@ mod trilu;
 mod unsqueeze;
 mod view;
 
-pub use concat::{Concat, concat};
+pub use concat::{Concat, concat, stack};
 pub use expand::Expand;
 pub use flatten::Flatten;
 pub use identity::Identity;

@@ -56,6 +56,20 @@ pub(in crate::operators) fn select_or_fill(
     Tensor::chained(&[tensor, &fill])?.gathered(shape, &offsets)
 }
 
+/// One position of an axis, without that axis.
+pub(in crate::operators) fn position_of(
+    tensor: &Tensor,
+    axis: usize,
+    index: usize,
+) -> Result<Tensor, OperatorError> {
+    let mut shape = tensor.shape().to_vec();
+    shape[axis] = 1;
+    let position = |along, place| if along == axis { index } else { place };
+    let slice = select(tensor, shape.clone(), position)?;
+    shape.remove(axis);
+    slice.reshaped(shape)
+}
+
 fn check(position: usize, dimension: usize) -> Result<usize, OperatorError> {
     if position < dimension {
         return Ok(position);
