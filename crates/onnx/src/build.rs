@@ -468,3 +468,6 @@ fn redefined(graph: &Graph, name: &str) -> LoadError {
     let problem = Box::new(GraphError::Redefined(name.to_string()));
     LoadError::Graph { graph: graph.name.clone(), problem }
 }
+
+#[cfg(test)]
+mod tests;

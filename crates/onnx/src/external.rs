@@ -86,3 +86,64 @@ impl ExternalFiles {
         Ok(content)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_in_the_folder_are_opened_and_only_what_they_hold_is_read() {
+        let folder = std::env::temp_dir().join(format!("weft-external-{}", std::process::id()));
+        let inner = folder.join("model");
+        std::fs::create_dir_all(inner.join("sub")).unwrap();
+        std::fs::write(folder.join("outside"), [9; 8]).unwrap();
+        std::fs::write(inner.join("data"), [0, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+        std::fs::write(inner.join("sub/data"), [8]).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(folder.join("outside"), inner.join("link")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("data", inner.join("inner_link")).unwrap();
+
+        let absolute = inner.join("data").to_string_lossy().into_owned();
+        let huge = usize::MAX.to_string();
+        type Entries<'a> = &'a [(&'a str, &'a str)];
+        let cases: &[(Entries<'_>, Result<&[u8], &str>)] = &[
+            (&[("location", "data"), ("offset", "2"), ("length", "3")], Ok(&[2, 3, 4])),
+            (&[("location", "data"), ("offset", "6")], Ok(&[6, 7])),
+            (&[("location", "./sub/data")], Ok(&[8])),
+            (&[("location", "inner_link"), ("length", "1")], Ok(&[0])),
+            (&[("location", "data"), ("offset", "8"), ("length", "0")], Ok(&[])),
+            (&[("location", "data"), ("offset", "7"), ("length", "2")], Err("go past")),
+            (&[("location", "data"), ("offset", "9")], Err("go past")),
+            (&[("location", "data"), ("offset", "1"), ("length", &huge)], Err("go past")),
+            (&[("location", "data"), ("offset", "-1")], Err("is not a size")),
+            (&[("location", "missing")], Err("No such file")),
+            (&[("location", "sub")], Err("is not a file")),
+            (&[("location", "link")], Err("leaves the model's folder")),
+            (&[("location", "../outside")], Err("leaves the model's folder")),
+            (&[("location", "sub/../../outside")], Err("leaves the model's folder")),
+            (&[("location", &absolute)], Err("leaves the model's folder")),
+            (&[("location", "")], Err("leaves the model's folder")),
+            (&[("offset", "1")], Err("location is missing")),
+        ];
+        for (entries, expected) in cases {
+            let entry = |(key, value): &(&str, &str)| StringStringEntryProto {
+                key: key.to_string(),
+                value: value.to_string(),
+            };
+            let entries: Vec<_> = entries.iter().map(entry).collect();
+            match (ExternalFiles::new(Some(&inner)).find(&entries), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(problem), Err(expected)) => assert!(problem.contains(expected), "{problem}"),
+                (found, expected) => panic!("{entries:?}: {found:?} where {expected:?}"),
+            }
+            assert!(ExternalFiles::default().find(&entries).is_err());
+        }
+
+        let whole = [StringStringEntryProto { key: "location".into(), value: "data".into() }];
+        let mut files = ExternalFiles::new(Some(&inner));
+        let reads = (0..100).take_while(|_| files.find(&whole).is_ok()).count();
+        assert!((1..2 * MAX_EXTERNAL_READS).contains(&reads), "{reads}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
