@@ -4,7 +4,7 @@ use crate::attribute::Attributes;
 use crate::error::OperatorError;
 
 /// No window parameter or spatial dimension may exceed this, so that sums and products of them fit in 64 bits.
-const MAX_SIZE: usize = 1 << 31;
+pub(super) const MAX_SIZE: usize = 1 << 31;
 
 /// How far the input is extended at both ends of each spatial axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,12 @@ impl AxisWindow {
 }
 
 /// One entry of a list that may be empty for the default on every axis.
-fn entry(list: &[usize], axis: usize, rank: usize, default: usize) -> Result<usize, OperatorError> {
+pub(super) fn entry(
+    list: &[usize],
+    axis: usize,
+    rank: usize,
+    default: usize,
+) -> Result<usize, OperatorError> {
     match list.get(axis) {
         _ if list.is_empty() => Ok(default),
         Some(&entry) if list.len() == rank => Ok(entry),

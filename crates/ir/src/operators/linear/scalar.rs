@@ -120,17 +120,17 @@ macro_rules! in_scalars {
             }};
         }
         match $data_type {
-            DataType::F32 | DataType::F16 | DataType::BF16 => branch!(f32),
-            DataType::F64 => branch!(f64),
-            DataType::I8 => branch!(i8),
-            DataType::I16 => branch!(i16),
-            DataType::I32 => branch!(i32),
-            DataType::I64 => branch!(i64),
-            DataType::U8 => branch!(u8),
-            DataType::U16 => branch!(u16),
-            DataType::U32 => branch!(u32),
-            DataType::U64 => branch!(u64),
-            given => Err(OperatorError::WrongType { expected: "a number".into(), given }),
+            $crate::DataType::F32 | $crate::DataType::F16 | $crate::DataType::BF16 => branch!(f32),
+            $crate::DataType::F64 => branch!(f64),
+            $crate::DataType::I8 => branch!(i8),
+            $crate::DataType::I16 => branch!(i16),
+            $crate::DataType::I32 => branch!(i32),
+            $crate::DataType::I64 => branch!(i64),
+            $crate::DataType::U8 => branch!(u8),
+            $crate::DataType::U16 => branch!(u16),
+            $crate::DataType::U32 => branch!(u32),
+            $crate::DataType::U64 => branch!(u64),
+            given => Err($crate::OperatorError::WrongType { expected: "a number".into(), given }),
         }
     }};
 }
