@@ -173,7 +173,7 @@ impl AxisResize {
 }
 
 /// The weight of an element at a distance, by Keys' cubic convolution.
-fn cubic(distance: f64, a: f64) -> f64 {
+pub(super) fn cubic(distance: f64, a: f64) -> f64 {
     let x = distance.abs();
     if x <= 1.0 {
         ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
