@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::data_type::DataType;
 use crate::error::OperatorError;
 use crate::fact::Fact;
 use crate::operator::{InputFacts, Inputs, NodeSource, Operator};
@@ -147,6 +146,7 @@ impl Operator for LikelihoodLoss {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data_type::DataType;
 
     fn run(x: Tensor, targets: Tensor, weights: Tensor) -> Result<Vec<Value>, OperatorError> {
         let loss = LikelihoodLoss {
