@@ -2,9 +2,11 @@
 
 mod activation;
 mod aligned;
+pub mod conv;
 mod device;
 pub mod gemm;
 mod isa;
+pub mod kernels;
 mod model;
 mod partition;
 mod plan;

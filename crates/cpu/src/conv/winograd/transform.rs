@@ -1,0 +1,121 @@
+//! Owns the transforms of Winograd convolution along one axis, for tiles of two and of four output pixels.
+
+use crate::simd::Simd;
+
+/// A kernel of three elements applied to `INPUT` pixels gives `OUTPUT` pixels: transform pixels and kernel, multiply
+/// element by element, transform the products.
+pub(super) trait Transform<const INPUT: usize, const OUTPUT: usize>: Send + Sync {
+    /// One row per product: its factors for the elements of the kernel.
+    fn kernel() -> [[f64; 3]; INPUT];
+
+    /// The factors of the pixels.
+    fn input<S: Simd>(simd: S, pixels: [S::F32; INPUT]) -> [S::F32; INPUT];
+
+    /// The sums of the products.
+    fn output<S: Simd>(simd: S, products: [S::F32; INPUT]) -> [S::F32; OUTPUT];
+}
+
+/// Two output pixels from four, by interpolation at 0, 1, -1 and infinity.
+pub(super) struct Two;
+
+/// Four output pixels from six, by interpolation at 0, `NEAR`, `-NEAR`, `FAR`, `-FAR` and infinity.
+pub(super) struct Four;
+
+/// The points are chosen for accuracy: with 1 and 2, which need fewer multiplications, the error doubles.
+const NEAR: f64 = 0.625;
+const FAR: f64 = 1.5;
+
+impl Transform<4, 2> for Two {
+    fn kernel() -> [[f64; 3]; 4] {
+        [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]]
+    }
+
+    #[inline(always)]
+    fn input<S: Simd>(simd: S, d: [S::F32; 4]) -> [S::F32; 4] {
+        [simd.sub(d[0], d[2]), simd.add(d[2], d[1]), simd.sub(d[2], d[1]), simd.sub(d[3], d[1])]
+    }
+
+    #[inline(always)]
+    fn output<S: Simd>(simd: S, m: [S::F32; 4]) -> [S::F32; 2] {
+        let (sum, difference) = (simd.add(m[1], m[2]), simd.sub(m[1], m[2]));
+        [simd.add(m[0], sum), simd.add(difference, m[3])]
+    }
+}
+
+impl Transform<6, 4> for Four {
+    fn kernel() -> [[f64; 3]; 6] {
+        let (a, b) = (NEAR * NEAR, FAR * FAR);
+        let at = |point: f64, scale: f64| [1.0 / scale, point / scale, point * point / scale];
+        let (near_scale, far_scale) = (2.0 * a * (a - b), 2.0 * b * (b - a));
+        [
+            at(0.0, a * b),
+            at(NEAR, near_scale),
+            at(-NEAR, near_scale),
+            at(FAR, far_scale),
+            at(-FAR, far_scale),
+            [0.0, 0.0, 1.0],
+        ]
+    }
+
+    #[inline(always)]
+    fn input<S: Simd>(simd: S, d: [S::F32; 6]) -> [S::F32; 6] {
+        let constant = |value: f64| simd.splat(value as f32);
+        let (near_square, far_square) = (NEAR * NEAR, FAR * FAR);
+        let minus_sum = constant(-(near_square + far_square));
+        let product = constant(near_square * far_square);
+        let even_near = simd.fma(d[2], constant(-far_square), d[4]);
+        let odd_near = simd.mul(simd.fma(d[1], constant(-far_square), d[3]), constant(NEAR));
+        let even_far = simd.fma(d[2], constant(-near_square), d[4]);
+        let odd_far = simd.mul(simd.fma(d[1], constant(-near_square), d[3]), constant(FAR));
+        [
+            simd.fma(d[0], product, simd.fma(d[2], minus_sum, d[4])),
+            simd.add(even_near, odd_near),
+            simd.sub(even_near, odd_near),
+            simd.add(even_far, odd_far),
+            simd.sub(even_far, odd_far),
+            simd.fma(d[1], product, simd.fma(d[3], minus_sum, d[5])),
+        ]
+    }
+
+    #[inline(always)]
+    fn output<S: Simd>(simd: S, m: [S::F32; 6]) -> [S::F32; 4] {
+        let constant = |value: f64| simd.splat(value as f32);
+        let (near_sum, near_difference) = (simd.add(m[1], m[2]), simd.sub(m[1], m[2]));
+        let (far_sum, far_difference) = (simd.add(m[3], m[4]), simd.sub(m[3], m[4]));
+        // `near` times its factor plus `far` times its own, for each power of the points.
+        let combine = |near, far, power| {
+            let far = simd.mul(far, constant(FAR.powi(power)));
+            simd.fma(near, constant(NEAR.powi(power)), far)
+        };
+        [
+            simd.add(m[0], simd.add(near_sum, far_sum)),
+            combine(near_difference, far_difference, 1),
+            combine(near_sum, far_sum, 2),
+            simd.add(combine(near_difference, far_difference, 3), m[5]),
+        ]
+    }
+}
+
+/// Transforms a 3x3 kernel to `INPUT` by `INPUT` factors, row by row.
+pub(super) fn transform_kernel<
+    T: Transform<INPUT, OUTPUT>,
+    const INPUT: usize,
+    const OUTPUT: usize,
+>(
+    matrix: &[[f64; 3]; INPUT],
+    kernel: &[f32; 9],
+) -> [[f32; INPUT]; INPUT] {
+    let mut rows = [[0.0; 3]; INPUT];
+    for (row, factors) in rows.iter_mut().zip(matrix) {
+        for (column, value) in row.iter_mut().enumerate() {
+            *value = (0..3).map(|k| factors[k] * f64::from(kernel[3 * k + column])).sum();
+        }
+    }
+    let mut result = [[0.0; INPUT]; INPUT];
+    for (result, row) in result.iter_mut().zip(&rows) {
+        for (value, factors) in result.iter_mut().zip(matrix) {
+            *value = (0..3).map(|k| factors[k] * row[k]).sum::<f64>() as f32;
+        }
+    }
+    result
+}
