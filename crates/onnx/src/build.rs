@@ -10,7 +10,7 @@ use weft_ir::{
 };
 
 use crate::attribute;
-use crate::capture::{bodies, captured_names};
+use crate::capture::{bodies, captured_names, defined_names};
 use crate::declared::tensor_type;
 use crate::error::{LoadError, NodeProblem};
 use crate::function::{Function, Functions};
@@ -94,15 +94,24 @@ impl<'a> Builder<'a> {
         let mut graph = Graph::new(&proto.name, context.opsets.standard());
         let mut names = Names::new();
         self.sources(&mut graph, &mut names, proto)?;
+        let own: HashSet<&str> = match captured {
+            [] => HashSet::new(),
+            _ => defined_names(proto).collect(),
+        };
         for value in captured {
+            // What another body of the node captures, this one may have under the same name for itself.
+            let is_shadowed = own.contains(value.name);
             let id = value.id.map(|_| {
+                let prefix = if is_shadowed { "outer/" } else { "" };
+                let name = format!("{prefix}{}", value.name);
                 let declared = value.declared.clone();
-                let name = value.name.to_string();
                 let id = graph.add_value(ValueInfo { name, declared, constant: None });
                 graph.add_captured_input(id);
                 id
             });
-            names.insert(value.name, id);
+            if !is_shadowed {
+                names.insert(value.name, id);
+            }
         }
         self.nodes(&mut graph, &mut names, HashMap::new(), &proto.node, context)?;
         for info in proto.value_info.iter().chain(&proto.output) {

@@ -29,7 +29,8 @@ fn free_names(body: &GraphProto) -> Vec<&str> {
     free
 }
 
-fn defined_names(body: &GraphProto) -> impl Iterator<Item = &str> {
+/// The names that a body gives to values of its own.
+pub(crate) fn defined_names(body: &GraphProto) -> impl Iterator<Item = &str> {
     let inputs = body.input.iter().map(|input| input.name.as_str());
     let dense = body.initializer.iter().map(|tensor| tensor.name.as_str());
     let sparse = body.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref());

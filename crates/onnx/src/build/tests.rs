@@ -40,6 +40,11 @@ fn reference_to(name: &str, referenced: &str) -> AttributeProto {
     }
 }
 
+fn body(name: &str, graph: GraphProto) -> AttributeProto {
+    let r#type = attribute_type::GRAPH;
+    AttributeProto { name: name.into(), g: Some(graph), r#type, ..AttributeProto::default() }
+}
+
 fn infos(names: &[&str]) -> Vec<ValueInfoProto> {
     names.iter().map(|name| ValueInfoProto { name: name.to_string(), r#type: None }).collect()
 }
@@ -366,4 +371,112 @@ fn what_is_wrong_is_named() {
     for (model, expected) in cases {
         assert_eq!(message(&model), expected);
     }
+}
+
+/// `output = condition > 0 ? left : right` where the branches are graphs without inputs.
+fn branch(condition: &str, left: GraphProto, right: GraphProto, output: &str) -> NodeProto {
+    let branches = with_attribute(node("If", &[condition], &[output]), body("then_branch", left));
+    with_attribute(branches, body("else_branch", right))
+}
+
+fn is_positive(value: &str, output: &str) -> Vec<NodeProto> {
+    let zero = format!("{output}_zero");
+    let constant = with_attribute(node("Constant", &[], &[&zero]), float("value_float", 0.0));
+    vec![constant, node("Greater", &[value, &zero], &[output])]
+}
+
+#[test]
+fn bodies_capture_values_through_all_levels() {
+    // The inner branches use an input, an initialiser and an intermediate of the outermost graph; names of the
+    // branches' own repeat between them, and one is that of a captured value's neighbour.
+    let inner = branch(
+        "c",
+        graph(&[], vec![node("Add", &["x", "w"], &["r"])], &["r"]),
+        graph(&[], vec![node("Sub", &["n", "w"], &["r"])], &["r"]),
+        "q",
+    );
+    let outer = branch(
+        "c",
+        graph(&[], vec![inner, node("Neg", &["q"], &["r"])], &["r"]),
+        GraphProto {
+            initializer: vec![floats("own", &[100.0])],
+            ..graph(&[], vec![node("Add", &["own", "n"], &["r"])], &["r"])
+        },
+        "y",
+    );
+    let mut nodes = vec![outer, node("Neg", &["x"], &["n"])];
+    nodes.extend(is_positive("x", "c"));
+    let given =
+        GraphProto { initializer: vec![floats("w", &[10.0])], ..graph(&["x"], nodes, &["y"]) };
+    let given = model(given, vec![]);
+    assert_eq!(run(&given, &[&[1.0]]), [[-11.0]]);
+    assert_eq!(run(&given, &[&[-1.0]]), [[101.0]]);
+
+    let loaded = load(&given).unwrap();
+    let outer = loaded.nodes().iter().find(|node| node.operator.name() == "If").unwrap();
+    let names: Vec<&str> =
+        outer.inputs.iter().map(|id| loaded.value(id.unwrap()).name.as_str()).collect();
+    assert_eq!(names, ["c", "c", "x", "w", "n"]);
+    for (_, attribute) in outer.origin.as_ref().unwrap().attributes.iter() {
+        let Attribute::Graph(body) = attribute else { panic!("both are bodies") };
+        assert_eq!((body.captured(), body.inputs().len()), (4, 4));
+    }
+}
+
+#[test]
+fn bodies_in_functions_capture_what_the_function_has() {
+    let mut nodes = is_positive("a", "c");
+    nodes.push(branch(
+        "c",
+        graph(&[], vec![node("Add", &["a", "b"], &["r"])], &["r"]),
+        graph(
+            &[],
+            vec![with_attribute(node("LeakyRelu", &["a"], &["r"]), reference_to("alpha", "slope"))],
+            &["r"],
+        ),
+        "y",
+    ));
+    let choose = function("Choose", &["a", "b"], nodes, &["y"]);
+    let start = with_attribute(call("Choose", &["x", "x"], &["y"]), float("slope", 0.25));
+    let given = model(graph(&["x"], vec![start], &["y"]), vec![choose]);
+    assert_eq!(run(&given, &[&[3.0]]), [[6.0]]);
+    assert_eq!(run(&given, &[&[-4.0]]), [[-1.0]]);
+}
+
+#[test]
+fn bodies_with_names_that_clash_are_told_apart_when_saved() {
+    // A body may name a value as the graph around it does; written out, that would be two meanings of one name.
+    let mut nodes = is_positive("x", "c");
+    nodes.push(branch(
+        "c",
+        graph(&[], vec![node("Neg", &["x"], &["t"]), node("Neg", &["t"], &["r"])], &["r"]),
+        graph(&[], vec![node("Neg", &["t"], &["r"])], &["r"]),
+        "y",
+    ));
+    nodes.push(node("Abs", &["x"], &["t"]));
+    let given = model(graph(&["x"], nodes, &["y", "t"]), vec![]);
+    assert_eq!(run(&given, &[&[3.0]]), [[3.0], [3.0]]);
+    assert_eq!(run(&given, &[&[-3.0]]), [[-3.0], [3.0]]);
+}
+
+#[test]
+fn bodies_are_limited_in_number_and_their_problems_named() {
+    let empty = || graph(&[], vec![node("Neg", &["x"], &["r"])], &["r"]);
+    let mut crowded = branch("x", empty(), empty(), "y");
+    for index in 0..MAX_BODIES {
+        crowded = with_attribute(crowded, body(&format!("more_{index}"), empty()));
+    }
+    let text = message(&model(graph(&["x"], vec![crowded], &["y"]), vec![]));
+    assert_eq!(text, "node 'If_y' (If): has more bodies than the limit of 8");
+
+    let broken = graph(&[], vec![node("Neg", &["nowhere"], &["r"])], &["r"]);
+    let text =
+        message(&model(graph(&["x"], vec![branch("x", broken, empty(), "y")], &["y"]), vec![]));
+    let expected =
+        "node 'If_y' (If): graph 'test': value 'nowhere' is used but nothing produces it";
+    assert_eq!(text, expected);
+
+    let unknown = graph(&[], vec![node("Foo", &["x"], &["r"])], &["r"]);
+    let nested = model(graph(&["x"], vec![branch("x", unknown, empty(), "y")], &["y"]), vec![]);
+    assert_eq!(message(&nested), "1 operator is not supported: Foo (node 'Foo_r')");
 }
