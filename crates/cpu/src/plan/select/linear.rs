@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_ir::operators::fused::{FusedMatMul, Residual as ResidualPlace};
+use weft_ir::operators::fused::FusedMatMul;
 
 use crate::gemm::{Epilogue, PackedB, Residual, Rows, WeightMatrix, WeightOrder, gemm};
 use crate::plan::kernel::{Call, Kernel};
@@ -14,7 +14,6 @@ struct Linear {
     rows: usize,
     bias: Option<Vec<f32>>,
     activation: Activation,
-    residual: ResidualPlace,
 }
 
 /// A [`FusedMatMul`] whose matrix and bias are constants.
@@ -36,14 +35,13 @@ pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
     let matrix = matrix?;
     let rows = left[..left.len() - 1].iter().product();
     debug_assert_eq!(output.last(), Some(&columns));
-    let residual = operator.epilogue.residual;
     let mut reads = vec![0];
-    if residual != ResidualPlace::None {
+    if operator.epilogue.has_residual {
         site.dense_input(3)?;
         reads.push(3);
     }
     let activation = operator.epilogue.activation.into();
-    Selected::new(Linear { matrix, rows, bias, activation, residual }, reads)
+    Selected::new(Linear { matrix, rows, bias, activation }, reads)
 }
 
 impl Kernel for Linear {
@@ -58,7 +56,7 @@ impl Kernel for Linear {
         let residual = call.optional_input(1).map(|data| Residual {
             data,
             row_stride: columns,
-            after_activation: self.residual == ResidualPlace::AfterActivation,
+            after_activation: false,
         });
         let epilogue =
             Epilogue { bias: self.bias.as_deref(), residual, activation: self.activation };

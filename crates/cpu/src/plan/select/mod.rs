@@ -1,11 +1,12 @@
 //! Kernel selection: which kernel runs which node. One file per family; the first that answers is taken.
 
+mod conv;
 mod linear;
 
 use super::site::{Selected, Site};
 
 /// Every family's selector.
-const SELECTORS: &[fn(&Site<'_>) -> Option<Selected>] = &[linear::select];
+const SELECTORS: &[fn(&Site<'_>) -> Option<Selected>] = &[conv::select, linear::select];
 
 /// The kernel for a node, where one of the fast ones fits.
 pub(super) fn select(site: &Site<'_>) -> Option<Selected> {

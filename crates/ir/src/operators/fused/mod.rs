@@ -8,6 +8,6 @@ mod scale_shift;
 
 pub use attention::{AttentionSizes, FusedAttention};
 pub use conv::FusedConv;
-pub use epilogue::{Epilogue, Residual};
+pub use epilogue::Epilogue;
 pub use mat_mul::FusedMatMul;
 pub use scale_shift::ScaleShift;

@@ -1,0 +1,35 @@
+//! `weft bench`: every number in the README, reproduced.
+
+mod footprint;
+mod model;
+mod neighbours;
+mod peer;
+mod peers;
+mod statistics;
+mod timing;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// What can be measured.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Latency, GFLOP/s and share of peak of models at several batch sizes and numbers of cores
+    Model(model::Options),
+    /// Weft and onnxruntime side by side, interleaved in one run: speed, load time, peak memory
+    Peers(peers::Options),
+    /// Two models on disjoint partitions: what each keeps of its solo throughput
+    Neighbours(neighbours::Options),
+    /// Load one model, run it once, print load time and peak memory as JSON
+    #[command(hide = true)]
+    Footprint(footprint::Options),
+}
+
+pub(crate) fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Model(options) => model::run(options),
+        Command::Peers(options) => peers::run(options),
+        Command::Neighbours(options) => neighbours::run(options),
+        Command::Footprint(options) => footprint::run(options),
+    }
+}

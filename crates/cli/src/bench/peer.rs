@@ -1,0 +1,81 @@
+//! onnxruntime in a Python process of its own, told what to do line by line.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+/// The Python side; it answers each line of JSON with one.
+const SCRIPT: &str = include_str!("peer_onnxruntime.py");
+
+/// A running peer.
+pub(super) struct Peer {
+    process: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+/// The Python interpreter to use: `WEFT_PYTHON`, or a virtual environment here, or the system's.
+fn python() -> String {
+    if let Ok(python) = std::env::var("WEFT_PYTHON") {
+        return python;
+    }
+    let local = ".venv/bin/python";
+    if Path::new(local).exists() { local.into() } else { "python3".into() }
+}
+
+impl Peer {
+    /// Starts the peer; fails where Python or onnxruntime are not there.
+    pub(super) fn start() -> Result<Self> {
+        let python = python();
+        let mut process = Command::new(&python)
+            .args(["-c", SCRIPT])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| {
+                format!("cannot start '{python}'; set WEFT_PYTHON to one that has onnxruntime")
+            })?;
+        let to = process.stdin.take().context("the peer has no input")?;
+        let from = BufReader::new(process.stdout.take().context("the peer has no output")?);
+        let mut peer = Self { process, to, from };
+        peer.ask(&json!({ "do": "hello" })).with_context(|| {
+            format!("'{python}' cannot run onnxruntime; `pip install onnxruntime numpy` or set WEFT_PYTHON")
+        })?;
+        Ok(peer)
+    }
+
+    /// Sends one command and waits for its answer.
+    pub(super) fn ask(&mut self, command: &Value) -> Result<Value> {
+        writeln!(self.to, "{command}")?;
+        self.to.flush()?;
+        let mut line = String::new();
+        if self.from.read_line(&mut line)? == 0 {
+            bail!("the peer ended");
+        }
+        let answer: Value =
+            serde_json::from_str(&line).with_context(|| format!("the peer said '{line}'"))?;
+        match answer.get("error").and_then(Value::as_str) {
+            Some(error) => bail!("the peer failed: {error}"),
+            None => Ok(answer),
+        }
+    }
+
+    /// Sends one command and reads one number from its answer.
+    pub(super) fn number(&mut self, command: &Value, key: &str) -> Result<f64> {
+        let answer = self.ask(command)?;
+        answer
+            .get(key)
+            .and_then(Value::as_f64)
+            .with_context(|| format!("the peer's answer has no '{key}': {answer}"))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

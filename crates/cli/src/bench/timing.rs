@@ -1,0 +1,66 @@
+//! Models made ready to be timed, and how long they are timed.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use weft_cpu::CpuDevice;
+use weft_device::{Device, Executable, UnitSet};
+use weft_ir::{Graph, Value};
+
+use crate::model_file::{self, DimensionOptions};
+
+/// A model on a partition, with inputs.
+pub(super) struct Subject {
+    pub(super) graph: Graph,
+    pub(super) inputs: Vec<Value>,
+    pub(super) executable: Box<dyn Executable>,
+}
+
+impl Subject {
+    /// Loads a model file and prepares it for random inputs.
+    pub(super) fn new(
+        path: &Path,
+        batch: usize,
+        dimensions: &DimensionOptions,
+        device: &CpuDevice,
+        units: &UnitSet,
+    ) -> Result<Self> {
+        let graph = model_file::load(path)?;
+        let shapes = dimensions.shapes(&graph, batch)?;
+        let inputs =
+            model_file::random_inputs(&graph, &shapes, 1)?.into_iter().map(Value::Tensor).collect();
+        let model = device.load(&model_file::name(path), &graph)?;
+        let executable = device.partition(units)?.prepare(&*model, &shapes)?;
+        Ok(Self { graph, inputs, executable })
+    }
+
+    /// Runs once, and says how long it took in milliseconds.
+    pub(super) fn time_once_ms(&self) -> Result<f64> {
+        let start = Instant::now();
+        self.executable.run(&self.inputs)?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+
+    /// Latencies in milliseconds over at least `least` runs and as many as fit into `budget`, after a warm-up.
+    pub(super) fn latencies_ms(&self, least: usize, budget: Duration) -> Result<Vec<f64>> {
+        self.time_once_ms()?;
+        let start = Instant::now();
+        let mut latencies = Vec::new();
+        while latencies.len() < least || start.elapsed() < budget {
+            latencies.push(self.time_once_ms()?);
+        }
+        Ok(latencies)
+    }
+}
+
+/// The first `count` units of the device.
+pub(super) fn first_units(device: &CpuDevice, count: usize) -> Result<UnitSet> {
+    let units: UnitSet = device.units().iter().take(count).collect();
+    anyhow::ensure!(
+        count > 0 && units.len() == count,
+        "{count} cores asked for, the device has {}",
+        device.units().len()
+    );
+    Ok(units)
+}

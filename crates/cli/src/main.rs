@@ -1,0 +1,54 @@
+//! `weft`: many neural networks on one accelerator, fast and with promises kept.
+
+mod arrays;
+mod bench;
+mod commands;
+mod model_file;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a command exits with when what it was given is not usable.
+const BAD_INPUT: u8 = 2;
+
+/// Many neural networks share one accelerator, fast and with promises kept.
+#[derive(Parser)]
+#[command(name = "weft", version, about, max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write a standard architecture with seeded weights as an ONNX file
+    Zoo(commands::zoo::Options),
+    /// Show a model: inputs, outputs, operators, FLOPs, bytes, what was fused
+    Inspect(commands::inspect::Options),
+    /// Run a model once on arrays in .npy files
+    Infer(commands::infer::Options),
+    /// Measure models and compare with other engines
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Show what is here: devices, their units, their instruction sets
+    Devices(commands::devices::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Zoo(options) => commands::zoo::run(&options),
+        Command::Inspect(options) => commands::inspect::run(&options),
+        Command::Infer(options) => commands::infer::run(&options),
+        Command::Bench(command) => bench::run(&command),
+        Command::Devices(options) => commands::devices::run(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("weft: {error:#}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}

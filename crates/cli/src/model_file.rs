@@ -1,0 +1,136 @@
+//! A model named on the command line, and the sizes of its open dimensions.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use weft_ir::{DataType, Dimension, Dimensions, Graph, Tensor, ValueId};
+
+/// The size that open dimensions other than the batch are given where nothing else is said.
+const DEFAULT_OPEN_DIMENSION: usize = 128;
+
+/// Sizes of a model's open dimensions.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DimensionOptions {
+    /// Size of a named dimension, as NAME=SIZE; may be given more than once [default: 128 each]
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
+    pub(crate) dimensions: Vec<(String, usize)>,
+}
+
+fn parse_dimension(text: &str) -> Result<(String, usize), String> {
+    let refuse = || format!("'{text}' is not NAME=SIZE");
+    let (name, size) = text.split_once('=').ok_or_else(refuse)?;
+    Ok((name.to_string(), size.parse().map_err(|_| refuse())?))
+}
+
+impl DimensionOptions {
+    /// The shapes of the model's inputs at a batch size; a named dimension that the model has not is an error.
+    pub(crate) fn shapes(&self, graph: &Graph, batch: usize) -> Result<Vec<Vec<usize>>> {
+        let named: BTreeMap<String, usize> = self.dimensions.iter().cloned().collect();
+        let known = symbols(graph);
+        if let Some(unknown) = named.keys().find(|name| !known.contains(*name)) {
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            bail!("the model has no dimension '{unknown}'; it has {known}");
+        }
+        let sizes = Dimensions { batch, named, otherwise: Some(DEFAULT_OPEN_DIMENSION) };
+        Ok(graph.input_shapes(&sizes)?)
+    }
+}
+
+fn symbols(graph: &Graph) -> Vec<String> {
+    let mut names: Vec<String> = graph
+        .required_inputs()
+        .filter_map(|id| graph.value(id).declared.as_ref()?.dimensions.as_ref())
+        .flatten()
+        .filter_map(|dimension| match dimension {
+            Dimension::Symbol(name) => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Reads a model file.
+pub(crate) fn load(path: &Path) -> Result<Graph> {
+    Ok(weft_onnx::load(path)?)
+}
+
+/// The model's name: its file's, without the ending.
+pub(crate) fn name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "model".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// A tensor of random numbers for one input: floats between -1 and 1, small integers, coins for bool.
+pub(crate) fn random_input(
+    graph: &Graph,
+    id: ValueId,
+    shape: &[usize],
+    seed: u64,
+) -> Result<Tensor> {
+    let info = graph.value(id);
+    let data_type = info.declared.as_ref().map_or(DataType::F32, |declared| declared.data_type);
+    let count = weft_ir::checked_count(shape, data_type)?;
+    let mut state =
+        seed.wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(id.index() as u64 + 1) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 32
+    };
+    let shape = shape.to_vec();
+    let tensor = match data_type {
+        DataType::F32 | DataType::F64 | DataType::F16 | DataType::BF16 => {
+            let floats = (0..count).map(|_| next() as f32 / (1u64 << 31) as f32 - 1.0).collect();
+            Tensor::from_f32s(shape, data_type, floats)?
+        }
+        // Token numbers, masks and the like: small enough for any vocabulary.
+        DataType::I64 => {
+            Tensor::from_vec(shape, (0..count).map(|_| (next() % 2) as i64).collect())?
+        }
+        DataType::I32 => {
+            Tensor::from_vec(shape, (0..count).map(|_| (next() % 2) as i32).collect())?
+        }
+        DataType::I8 => {
+            Tensor::from_vec(shape, (0..count).map(|_| (next() % 127) as i8).collect())?
+        }
+        DataType::U8 => Tensor::from_vec(shape, (0..count).map(|_| next() as u8).collect())?,
+        DataType::Bool => Tensor::from_vec(shape, (0..count).map(|_| next() % 2 == 0).collect())?,
+        other => bail!("input '{}': no random values for type {other}", info.name),
+    };
+    Ok(tensor)
+}
+
+/// Random values for all inputs of the given shapes.
+pub(crate) fn random_inputs(
+    graph: &Graph,
+    shapes: &[Vec<usize>],
+    seed: u64,
+) -> Result<Vec<Tensor>> {
+    graph
+        .required_inputs()
+        .zip(shapes)
+        .map(|(id, shape)| random_input(graph, id, shape, seed))
+        .collect()
+}
+
+/// Models named on the command line: files, or zoo names with `zoo:` in front, which are written to a cache folder.
+pub(crate) fn resolve(name: &str) -> Result<PathBuf> {
+    let Some(zoo_name) = name.strip_prefix("zoo:") else { return Ok(PathBuf::from(name)) };
+    let folder = std::env::temp_dir().join(format!("weft-zoo-{}", env!("CARGO_PKG_VERSION")));
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make {}", folder.display()))?;
+    let path = folder.join(format!("{zoo_name}.onnx"));
+    if !path.exists() {
+        let graph = weft_zoo::build(zoo_name, &Default::default())?;
+        // Written under another name first, so that a run beside this one never reads half a file.
+        let partial = folder.join(format!("{zoo_name}.{}.partial", std::process::id()));
+        weft_onnx::save(&graph, &partial)?;
+        std::fs::rename(&partial, &path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(path)
+}
