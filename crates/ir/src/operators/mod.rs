@@ -6,6 +6,7 @@ use crate::error::OperatorError;
 use crate::operator::{NodeSource, Operator, Registration};
 
 pub mod attention;
+pub mod classical;
 pub mod control;
 pub mod convolution;
 mod dot;
@@ -28,6 +29,7 @@ pub mod text;
 /// Every group's table.
 const GROUPS: &[&[Registration]] = &[
     attention::OPERATORS,
+    classical::OPERATORS,
     control::OPERATORS,
     convolution::OPERATORS,
     elementwise::OPERATORS,
