@@ -133,6 +133,7 @@ pub struct Graph {
     pub(crate) inputs: Vec<ValueId>,
     pub(crate) outputs: Vec<ValueId>,
     captured: usize,
+    non_tensor_types: HashMap<ValueId, String>,
 }
 
 impl Graph {
@@ -191,6 +192,17 @@ impl Graph {
         let id = ValueId::from_index(self.values.len());
         self.values.push(info);
         id
+    }
+
+    /// Notes the declared type of a value that is no tensor, in the notation of the standard, such as
+    /// `seq(tensor(float32))`; kept so that the model can be written again.
+    pub fn declare_non_tensor(&mut self, id: ValueId, declared: String) {
+        self.non_tensor_types.insert(id, declared);
+    }
+
+    /// The declared type of a value that is no tensor.
+    pub fn declared_non_tensor(&self, id: ValueId) -> Option<&str> {
+        self.non_tensor_types.get(&id).map(String::as_str)
     }
 
     /// Adds a value that holds a constant.

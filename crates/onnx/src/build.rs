@@ -11,13 +11,14 @@ use weft_ir::{
 
 use crate::attribute;
 use crate::capture::{bodies, captured_names, defined_names};
-use crate::declared::tensor_type;
+use crate::declared::{tensor_type, type_name};
 use crate::error::{LoadError, NodeProblem};
 use crate::function::{Function, Functions};
 use crate::limits::{MAX_BODIES, MAX_INLINED_BYTES, MAX_NESTING};
 use crate::opset::{OTHER_DOMAIN_VERSION, Opsets};
 use crate::proto::{
-    AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto, attribute_type,
+    AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, TypeValue, ValueInfoProto,
+    attribute_type,
 };
 use crate::support::{display_name, is_constant, standard};
 use crate::tensor::TensorReader;
@@ -147,7 +148,7 @@ impl<'a> Builder<'a> {
         let initialised: HashSet<&str> = constants.iter().map(|(name, _)| *name).collect();
         for input in &proto.input {
             let id = define(graph, names, &input.name, "")?;
-            graph.value_mut(id).declared = tensor_type(input.r#type.as_ref());
+            declare(graph, names, input);
             let is_constant = initialised.contains(input.name.as_str());
             if !(is_constant && self.initialised_inputs_are_constants) {
                 graph.add_input(id);
@@ -439,9 +440,16 @@ fn define<'a>(
 }
 
 fn declare(graph: &mut Graph, names: &Names<'_>, info: &ValueInfoProto) {
-    if let Some(id) = names.get(info.name.as_str()).copied().flatten() {
-        let value = graph.value_mut(id);
-        value.declared = value.declared.take().or_else(|| tensor_type(info.r#type.as_ref()));
+    let Some(id) = names.get(info.name.as_str()).copied().flatten() else { return };
+    match info.r#type.as_ref() {
+        Some(proto @ TypeProto { value: Some(TypeValue::Tensor(_)) }) => {
+            let value = graph.value_mut(id);
+            value.declared = value.declared.take().or_else(|| tensor_type(Some(proto)));
+        }
+        Some(proto @ TypeProto { value: Some(_) }) => {
+            graph.declare_non_tensor(id, type_name(Some(proto)));
+        }
+        _ => {}
     }
 }
 

@@ -66,9 +66,10 @@ impl<'a> Writer<'a> {
         }
         let own: Vec<String> = self.name_values(graph, &mut names);
         let name = |id: &ValueId| names[id.index()].clone();
-        let info = |id: &ValueId| ValueInfoProto {
-            name: name(id),
-            r#type: graph.value(*id).declared.as_ref().map(tensor_type_proto),
+        let info = |id: &ValueId| {
+            let tensor = graph.value(*id).declared.as_ref().map(tensor_type_proto);
+            let declared = tensor.or_else(|| type_from_name(graph.declared_non_tensor(*id)?));
+            ValueInfoProto { name: name(id), r#type: declared }
         };
 
         let mut proto = GraphProto {
