@@ -16,6 +16,15 @@ pub struct Fact {
     pub constant: Option<Tensor>,
 }
 
+/// The most dimensions that a tensor is expected to have where a model declares their number by itself.
+const MAX_DECLARED_RANK: usize = 256;
+
+/// Dimensions of which only the number is known; `None` where that is more than any tensor has, so that a hostile
+/// declaration takes no memory.
+pub(crate) fn unknown_dimensions(rank: usize) -> Option<Vec<Option<usize>>> {
+    (rank <= MAX_DECLARED_RANK).then(|| vec![None; rank])
+}
+
 impl Fact {
     /// Nothing is known.
     pub fn unknown() -> Self {

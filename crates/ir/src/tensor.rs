@@ -14,6 +14,10 @@ use crate::error::OperatorError;
 /// The most bytes that a computed tensor may take; a model that asks for more is refused.
 pub const MAX_TENSOR_BYTES: usize = 2 << 30;
 
+/// The most elements that an empty tensor may have room for beside its dimensions of zero: operators take time and
+/// memory for each of them.
+const MAX_EMPTY_COUNT: usize = 1 << 28;
+
 /// The elements of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
@@ -140,9 +144,10 @@ impl Tensor {
     pub fn new(shape: Vec<usize>, data: TensorData) -> Result<Self, OperatorError> {
         let tensor = Self { shape, data };
         let given = tensor.len();
-        // Operators multiply some of the dimensions; without the zeros, too, no product of them may overflow.
         let mut dimensions = tensor.shape.iter().filter(|&&dimension| dimension != 0);
-        let bounded = dimensions.try_fold(1usize, |product, &d| product.checked_mul(d)).is_some();
+        let beside_zeros = dimensions.try_fold(1usize, |product, &d| product.checked_mul(d));
+        let limit = if given == 0 { MAX_EMPTY_COUNT } else { usize::MAX };
+        let bounded = beside_zeros.is_some_and(|count| count <= limit);
         if bounded && element_count(&tensor.shape) == Some(given) {
             Ok(tensor)
         } else {
@@ -447,7 +452,8 @@ mod tests {
         assert!(Tensor::from_vec(vec![2, 3], vec![0f32; 6]).is_ok());
         assert!(Tensor::from_vec(vec![2, 3], vec![0f32; 5]).is_err());
         assert!(Tensor::from_vec(vec![usize::MAX, 2], vec![0f32; 0]).is_err());
-        assert!(Tensor::from_vec(vec![usize::MAX, 0], vec![0f32; 0]).is_ok());
+        assert!(Tensor::from_vec(vec![1 << 28, 0], vec![0f32; 0]).is_ok());
+        assert!(Tensor::from_vec(vec![1 << 29, 0], vec![0f32; 0]).is_err());
         assert!(Tensor::from_vec(vec![usize::MAX, 2, 0], vec![0f32; 0]).is_err());
     }
 

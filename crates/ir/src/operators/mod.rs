@@ -12,6 +12,8 @@ pub mod convolution;
 mod dot;
 pub mod elementwise;
 pub mod fused;
+#[cfg(test)]
+mod hostile;
 pub mod image;
 pub mod indexing;
 pub mod layout;

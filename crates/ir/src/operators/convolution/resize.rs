@@ -355,10 +355,16 @@ impl Operator for Resize {
         // Stand-in sizes for unknown axes, whose results are dropped again.
         let shape: Vec<usize> = dimensions.iter().map(|size| size.unwrap_or(1)).collect();
         let axes = self.axes_for(shape.len())?;
-        let stated = self.fixed_scales.is_some()
+        // Sizes that are not known yet may turn out to be stated, and then go before scales.
+        let sizes = self.scales_input + 1;
+        let is_late = inputs.fact(sizes).is_some() && inputs.constant(sizes).is_none();
+        let is_stated = self.fixed_scales.is_some()
             || (self.scales_input..self.scales_input + 2)
                 .any(|input| inputs.constant(input).is_some_and(|constant| !constant.is_empty()));
-        let resizes = if stated { self.resolve(&shape, |i| inputs.constant(i))? } else { vec![] };
+        let resizes = match is_stated && !is_late {
+            true => self.resolve(&shape, |i| inputs.constant(i))?,
+            false => vec![],
+        };
         let ratio_known = self.aspect_ratio == AspectRatio::Stretch
             || axes.iter().all(|&axis| dimensions[axis].is_some());
         for (index, axis) in axes.into_iter().enumerate() {

@@ -125,7 +125,7 @@ impl Operator for Binary {
             BinaryFunction::Pow => inputs.data_type(0),
             _ => inputs.data_type(0).or(inputs.data_type(1)),
         };
-        Ok(vec![broadcast(inputs, data_type)?])
+        Ok(vec![broadcast(inputs, 2, data_type)?])
     }
 
     fn permuted(&self, _permutation: &[usize]) -> Option<Arc<dyn Operator>> {

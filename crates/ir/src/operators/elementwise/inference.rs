@@ -16,13 +16,14 @@ pub(crate) fn shaped_like_first(inputs: &InputFacts<'_>, data_type: Option<DataT
     Fact::partial(data_type, inputs.dimensions(0).map(<[_]>::to_vec))
 }
 
-/// A value of the given type whose shape all inputs broadcast to.
+/// A value of the given type whose shape the first `count` inputs broadcast to.
 pub(crate) fn broadcast(
     inputs: &InputFacts<'_>,
+    count: usize,
     data_type: Option<DataType>,
 ) -> Result<Fact, OperatorError> {
     let mut dimensions = Some(Vec::new());
-    for index in 0..inputs.len() {
+    for index in 0..count {
         dimensions = match (dimensions, inputs.dimensions(index)) {
             (Some(so_far), Some(next)) => Some(broadcast_dimensions(&so_far, next)?),
             _ => None,

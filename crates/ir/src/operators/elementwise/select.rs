@@ -42,7 +42,7 @@ impl Operator for Where {
     }
 
     fn infer(&self, inputs: &InputFacts<'_>) -> Result<Vec<Fact>, OperatorError> {
-        Ok(vec![broadcast(inputs, inputs.data_type(1).or(inputs.data_type(2)))?])
+        Ok(vec![broadcast(inputs, 3, inputs.data_type(1).or(inputs.data_type(2)))?])
     }
 
     fn permuted(&self, _permutation: &[usize]) -> Option<Arc<dyn Operator>> {

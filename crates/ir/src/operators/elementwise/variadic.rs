@@ -77,7 +77,7 @@ impl Operator for Variadic {
 
     fn infer(&self, inputs: &InputFacts<'_>) -> Result<Vec<Fact>, OperatorError> {
         let data_type = (0..inputs.len()).find_map(|index| inputs.data_type(index));
-        Ok(vec![broadcast(inputs, data_type)?])
+        Ok(vec![broadcast(inputs, inputs.len(), data_type)?])
     }
 
     fn permuted(&self, _permutation: &[usize]) -> Option<Arc<dyn Operator>> {

@@ -87,7 +87,7 @@ impl RoiAlign {
     }
 
     fn pooled(&self, plane: &[f64], width: usize, ys: &[f64], xs: &[f64]) -> f64 {
-        let height = plane.len() / width;
+        let height = plane.len().checked_div(width).unwrap_or(0);
         let corners = |y: f64, x: f64| match (around(y, height), around(x, width)) {
             (Some(rows), Some(columns)) => rows.map(|(row, down)| {
                 columns.map(|(column, across)| plane[row * width + column] * down * across)

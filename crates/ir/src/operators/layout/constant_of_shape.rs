@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::expand::sizes;
 use crate::error::OperatorError;
-use crate::fact::Fact;
+use crate::fact::{Fact, unknown_dimensions};
 use crate::operator::{InputFacts, Inputs, NodeSource, Operator};
 use crate::tensor::{Tensor, checked_count};
 use crate::value::Value;
@@ -37,7 +37,7 @@ impl Operator for ConstantOfShape {
     fn infer(&self, inputs: &InputFacts<'_>) -> Result<Vec<Fact>, OperatorError> {
         let dimensions = match (inputs.constant_i64s(0), inputs.dimensions(0)) {
             (Some(given), _) => Some(sizes(&given)?.into_iter().map(Some).collect()),
-            (None, Some(&[Some(rank)])) => Some(vec![None; rank]),
+            (None, Some(&[Some(rank)])) => unknown_dimensions(rank),
             _ => None,
         };
         Ok(vec![Fact::partial(Some(self.value.data_type()), dimensions)])

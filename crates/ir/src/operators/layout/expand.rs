@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::broadcast::{broadcast_dimensions, broadcast_indices, broadcast_shapes};
 use crate::error::OperatorError;
-use crate::fact::Fact;
+use crate::fact::{Fact, unknown_dimensions};
 use crate::operator::{InputFacts, Inputs, NodeSource, Operator};
 use crate::tensor::checked_count;
 use crate::value::Value;
@@ -44,10 +44,10 @@ impl Operator for Expand {
                     sizes(&requested)?.into_iter().map(Some).collect();
                 Some(broadcast_dimensions(from, &requested)?)
             }
-            (Some(from), None) => {
-                let requested = inputs.shape(1).and_then(|shape| shape.first().copied());
-                requested.map(|count| vec![None; count.max(from.len())])
-            }
+            (Some(from), None) => match inputs.dimensions(1) {
+                Some(&[Some(count)]) => unknown_dimensions(count.max(from.len())),
+                _ => None,
+            },
             (None, _) => None,
         };
         Ok(vec![Fact::partial(inputs.data_type(0), dimensions)])

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::OperatorError;
-use crate::fact::Fact;
+use crate::fact::{Fact, unknown_dimensions};
 use crate::operator::{InputFacts, Inputs, NodeSource, Operator};
 use crate::tensor::element_count;
 use crate::value::Value;
@@ -101,7 +101,10 @@ impl Operator for Reshape {
                     })
                     .collect(),
             ),
-            (_, None) => inputs.shape(1).and_then(|shape| Some(vec![None; *shape.first()?])),
+            (_, None) => match inputs.dimensions(1) {
+                Some(&[Some(rank)]) => unknown_dimensions(rank),
+                _ => None,
+            },
         };
         Ok(vec![Fact::partial(inputs.data_type(0), dimensions)])
     }
