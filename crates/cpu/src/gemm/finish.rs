@@ -50,27 +50,37 @@ impl SimdTask for FinishTask {
                 let count = S::LANES.min(block.columns - column);
                 // SAFETY: `row` and `column .. column + count` are inside the block, whose operands the maker vouches for.
                 unsafe {
-                    let load = |start: *const f32, stride: usize| {
-                        let start = start.add(row * stride + column);
-                        if count == S::LANES {
-                            simd.load(start)
-                        } else {
-                            simd.load_partial(start, count)
-                        }
-                    };
-                    let mut value = load(block.source, block.source_stride);
+                    let mut value =
+                        load(simd, block.source.add(row * block.source_stride + column), count);
                     if block.accumulate {
-                        value = simd.add(value, load(block.target, block.target_stride));
+                        value = simd.add(
+                            value,
+                            load(simd, block.target.add(row * block.target_stride + column), count),
+                        );
                     }
                     if !block.bias.is_null() {
-                        value = simd.add(value, load(block.bias, 0));
+                        value = simd.add(value, load(simd, block.bias.add(column), count));
                     }
                     if !block.residual.is_null() && !block.residual_last {
-                        value = simd.add(value, load(block.residual, block.residual_stride));
+                        value = simd.add(
+                            value,
+                            load(
+                                simd,
+                                block.residual.add(row * block.residual_stride + column),
+                                count,
+                            ),
+                        );
                     }
                     value = block.activation.apply(simd, value);
                     if !block.residual.is_null() && block.residual_last {
-                        value = simd.add(value, load(block.residual, block.residual_stride));
+                        value = simd.add(
+                            value,
+                            load(
+                                simd,
+                                block.residual.add(row * block.residual_stride + column),
+                                count,
+                            ),
+                        );
                     }
                     simd.store_partial(
                         block.target.add(row * block.target_stride + column),
@@ -81,4 +91,13 @@ impl SimdTask for FinishTask {
             }
         }
     }
+}
+
+/// # Safety
+///
+/// `source` is valid for reading `count` values, and there are no more than lanes.
+#[inline(always)]
+unsafe fn load<S: Simd>(simd: S, source: *const f32, count: usize) -> S::F32 {
+    // SAFETY: the caller's promise.
+    unsafe { if count == S::LANES { simd.load(source) } else { simd.load_partial(source, count) } }
 }

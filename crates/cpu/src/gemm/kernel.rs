@@ -102,28 +102,15 @@ impl<const ROWS: usize, const VECTORS: usize> SimdTask for Kernel<'_, ROWS, VECT
         let (mut a, mut b) = (call.a, call.b);
         // SAFETY: the maker promises `depth` values in each of `ROWS` rows of `a`, and `depth` rows of `width` in `b`.
         unsafe {
-            let mut step = |a: *const f32, b: *const f32| {
-                let mut columns = [simd.zero(); VECTORS];
-                for (vector, column) in columns.iter_mut().enumerate() {
-                    *column = simd.load(b.add(vector * S::LANES));
-                }
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let factor = simd.splat(*a.add(row * call.a_stride));
-                    for (sum, &column) in sums.iter_mut().zip(&columns) {
-                        *sum = simd.fma(factor, column, *sum);
-                    }
-                }
-            };
             for _ in 0..call.depth / UNROLL {
-                step(a, b);
-                step(a.add(1), b.add(width));
-                step(a.add(2), b.add(2 * width));
-                step(a.add(3), b.add(3 * width));
+                for offset in 0..UNROLL {
+                    step(simd, a.add(offset), call.a_stride, b.add(offset * width), &mut sums);
+                }
                 a = a.add(UNROLL);
                 b = b.add(UNROLL * width);
             }
             for _ in 0..call.depth % UNROLL {
-                step(a, b);
+                step(simd, a, call.a_stride, b, &mut sums);
                 a = a.add(1);
                 b = b.add(width);
             }
@@ -145,40 +132,61 @@ impl<const VECTORS: usize> SimdTask for SingleRow<'_, VECTORS> {
         const AHEAD: usize = 1024;
         let call = self.0;
         let width = VECTORS * S::LANES;
-        let mut chains = [[simd.zero(); VECTORS]; UNROLL];
+        let mut chains = [[[simd.zero(); VECTORS]; 1]; UNROLL];
         let (mut a, mut b) = (call.a, call.b);
         // SAFETY: the maker promises `depth` values of `a`, and `depth` rows of `width` in `b`.
         unsafe {
-            let step = |a: *const f32, b: *const f32, sums: &mut [S::F32; VECTORS]| {
-                let factor = simd.splat(*a);
-                for (vector, sum) in sums.iter_mut().enumerate() {
-                    *sum = simd.fma(factor, simd.load(b.add(vector * S::LANES)), *sum);
-                }
-            };
             for _ in 0..call.depth / UNROLL {
                 for line in 0..UNROLL * width / 16 {
                     simd.prefetch(b.wrapping_add(AHEAD + line * 16));
                 }
                 for (offset, sums) in chains.iter_mut().enumerate() {
-                    step(a.add(offset), b.add(offset * width), sums);
+                    step(simd, a.add(offset), 0, b.add(offset * width), sums);
                 }
                 a = a.add(UNROLL);
                 b = b.add(UNROLL * width);
             }
             for _ in 0..call.depth % UNROLL {
-                step(a, b, &mut chains[0]);
+                step(simd, a, 0, b, &mut chains[0]);
                 a = a.add(1);
                 b = b.add(width);
             }
         }
         let mut sums = [[simd.zero(); VECTORS]; 1];
         for (vector, sum) in sums[0].iter_mut().enumerate() {
-            let halves =
-                [0, 1].map(|chain| simd.add(chains[chain][vector], chains[chain + 2][vector]));
-            *sum = simd.add(halves[0], halves[1]);
+            let even = simd.add(chains[0][0][vector], chains[2][0][vector]);
+            let odd = simd.add(chains[1][0][vector], chains[3][0][vector]);
+            *sum = simd.add(even, odd);
         }
         // SAFETY: the maker promises as much for the result and for the operands of the finish.
         unsafe { store(simd, &call, sums) }
+    }
+}
+
+/// Adds one term to each sum. A function and not a closure: only functions can be made to inline.
+///
+/// # Safety
+///
+/// `b` is valid for `VECTORS` vectors, and `a` for one value in each of `ROWS` rows.
+#[inline(always)]
+unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    a: *const f32,
+    a_stride: usize,
+    b: *const f32,
+    sums: &mut [[S::F32; VECTORS]; ROWS],
+) {
+    let mut columns = [simd.zero(); VECTORS];
+    for (vector, column) in columns.iter_mut().enumerate() {
+        // SAFETY: the caller promises `VECTORS` vectors.
+        *column = unsafe { simd.load(b.add(vector * S::LANES)) };
+    }
+    for (row, sums) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller promises a value in each row.
+        let factor = simd.splat(unsafe { *a.add(row * a_stride) });
+        for (sum, &column) in sums.iter_mut().zip(&columns) {
+            *sum = simd.fma(factor, column, *sum);
+        }
     }
 }
 

@@ -31,6 +31,20 @@ unsafe fn partial_mask(count: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(PARTIAL_MASKS.as_ptr().add(8 - count).cast()) }
 }
 
+/// Four values from `source`, and four from four rows further.
+///
+/// # Safety
+///
+/// Both are readable, and the machine has AVX.
+#[inline(always)]
+unsafe fn two_halves(source: *const f32, stride: usize) -> __m256 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let low = _mm256_castps128_ps256(_mm_loadu_ps(source));
+        _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(source.add(4 * stride)))
+    }
+}
+
 impl Simd for Avx2 {
     type F32 = __m256;
     type Mask = __m256;
@@ -89,15 +103,12 @@ impl Simd for Avx2 {
     ) {
         // SAFETY: the caller promises eight rows of eight values on both sides; the token proves AVX2.
         unsafe {
-            // Each vector holds half of row `r` and half of row `r + 4`, so that the rest stays within halves.
-            let half = |row: usize, column: usize| {
-                let low = _mm_loadu_ps(source.add(row * source_stride + column));
-                let high = _mm_loadu_ps(source.add((row + 4) * source_stride + column));
-                _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
-            };
             for column in [0, 4] {
-                let (r0, r1, r2, r3) =
-                    (half(0, column), half(1, column), half(2, column), half(3, column));
+                // Each vector holds half of row `r` and half of row `r + 4`, so that the rest stays within halves.
+                let r0 = two_halves(source.add(column), source_stride);
+                let r1 = two_halves(source.add(source_stride + column), source_stride);
+                let r2 = two_halves(source.add(2 * source_stride + column), source_stride);
+                let r3 = two_halves(source.add(3 * source_stride + column), source_stride);
                 let (a, b) = (_mm256_unpacklo_ps(r0, r1), _mm256_unpackhi_ps(r0, r1));
                 let (c, d) = (_mm256_unpacklo_ps(r2, r3), _mm256_unpackhi_ps(r2, r3));
                 let rows = [
