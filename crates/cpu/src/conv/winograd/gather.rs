@@ -41,26 +41,23 @@ impl<'a, T: Transform<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>
         let target = self.target[index * self.planes.row_stride..].as_mut_ptr();
         for channel in (0..channels).step_by(S::LANES) {
             let count = (channels - channel).min(S::LANES);
-            let load = |row: usize, column: usize| {
-                let (y, x) = (top.wrapping_add(row), left.wrapping_add(column));
-                if !IS_INSIDE && (y >= problem.height || x >= problem.width) {
-                    return simd.zero();
-                }
-                let source = image.wrapping_add((y * problem.width + x) * channels + channel);
-                // SAFETY: the pixel lies on the image, by the check or because the whole tile does.
-                unsafe {
-                    if count == S::LANES {
-                        simd.load(source)
-                    } else {
-                        simd.load_partial(source, count)
-                    }
-                }
-            };
             let mut columns = [[simd.zero(); INPUT]; INPUT];
             for (column, transformed) in columns.iter_mut().enumerate() {
                 let mut pixels = [simd.zero(); INPUT];
                 for (row, pixel) in pixels.iter_mut().enumerate() {
-                    *pixel = load(row, column);
+                    let (y, x) = (top.wrapping_add(row), left.wrapping_add(column));
+                    if !IS_INSIDE && (y >= problem.height || x >= problem.width) {
+                        continue;
+                    }
+                    let source = image.wrapping_add((y * problem.width + x) * channels + channel);
+                    // SAFETY: the pixel lies on the image, by the check or because the whole tile does.
+                    *pixel = unsafe {
+                        if count == S::LANES {
+                            simd.load(source)
+                        } else {
+                            simd.load_partial(source, count)
+                        }
+                    };
                 }
                 *transformed = T::input(simd, pixels);
             }

@@ -59,14 +59,15 @@ impl Transform<6, 4> for Four {
 
     #[inline(always)]
     fn input<S: Simd>(simd: S, d: [S::F32; 6]) -> [S::F32; 6] {
-        let constant = |value: f64| simd.splat(value as f32);
         let (near_square, far_square) = (NEAR * NEAR, FAR * FAR);
-        let minus_sum = constant(-(near_square + far_square));
-        let product = constant(near_square * far_square);
-        let even_near = simd.fma(d[2], constant(-far_square), d[4]);
-        let odd_near = simd.mul(simd.fma(d[1], constant(-far_square), d[3]), constant(NEAR));
-        let even_far = simd.fma(d[2], constant(-near_square), d[4]);
-        let odd_far = simd.mul(simd.fma(d[1], constant(-near_square), d[3]), constant(FAR));
+        let minus_sum = constant(simd, -(near_square + far_square));
+        let product = constant(simd, near_square * far_square);
+        let even_near = simd.fma(d[2], constant(simd, -far_square), d[4]);
+        let odd_near =
+            simd.mul(simd.fma(d[1], constant(simd, -far_square), d[3]), constant(simd, NEAR));
+        let even_far = simd.fma(d[2], constant(simd, -near_square), d[4]);
+        let odd_far =
+            simd.mul(simd.fma(d[1], constant(simd, -near_square), d[3]), constant(simd, FAR));
         [
             simd.fma(d[0], product, simd.fma(d[2], minus_sum, d[4])),
             simd.add(even_near, odd_near),
@@ -79,21 +80,28 @@ impl Transform<6, 4> for Four {
 
     #[inline(always)]
     fn output<S: Simd>(simd: S, m: [S::F32; 6]) -> [S::F32; 4] {
-        let constant = |value: f64| simd.splat(value as f32);
         let (near_sum, near_difference) = (simd.add(m[1], m[2]), simd.sub(m[1], m[2]));
         let (far_sum, far_difference) = (simd.add(m[3], m[4]), simd.sub(m[3], m[4]));
-        // `near` times its factor plus `far` times its own, for each power of the points.
-        let combine = |near, far, power| {
-            let far = simd.mul(far, constant(FAR.powi(power)));
-            simd.fma(near, constant(NEAR.powi(power)), far)
-        };
         [
             simd.add(m[0], simd.add(near_sum, far_sum)),
-            combine(near_difference, far_difference, 1),
-            combine(near_sum, far_sum, 2),
-            simd.add(combine(near_difference, far_difference, 3), m[5]),
+            combine(simd, near_difference, far_difference, 1),
+            combine(simd, near_sum, far_sum, 2),
+            simd.add(combine(simd, near_difference, far_difference, 3), m[5]),
         ]
     }
+}
+
+/// The value in every lane.
+#[inline(always)]
+fn constant<S: Simd>(simd: S, value: f64) -> S::F32 {
+    simd.splat(value as f32)
+}
+
+/// `near` and `far`, each times a power of its point.
+#[inline(always)]
+fn combine<S: Simd>(simd: S, near: S::F32, far: S::F32, power: i32) -> S::F32 {
+    let far = simd.mul(far, constant(simd, FAR.powi(power)));
+    simd.fma(near, constant(simd, NEAR.powi(power)), far)
 }
 
 /// Transforms a 3x3 kernel to `INPUT` by `INPUT` factors, row by row.

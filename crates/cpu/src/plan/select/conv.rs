@@ -27,9 +27,10 @@ pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
         false => None,
     };
     let algorithm = ConvAlgorithm::choose(&problem, site.isa, site.workers).ok()?;
-    let packed = site.weights.get_or_pack(weights, algorithm.packing(&problem, site.isa), || {
-        ConvWeights::pack(algorithm, &problem, weights, site.isa).ok()
-    })?;
+    let packed =
+        site.weights.get_or_pack(weights, algorithm.packing(&problem, site.isa), || {
+            ConvWeights::pack(algorithm, &problem, weights, site.isa).ok()
+        })?;
     let conv = PackedConv::new(&problem, &packed, bias, epilogue.activation.into()).ok()?;
     let mut reads = vec![0];
     if epilogue.has_residual {
@@ -48,7 +49,9 @@ fn problem(site: &Site<'_>, conv: &Conv) -> Option<ConvProblem> {
         return None;
     };
     let [rows, columns] = &axes[..] else { return None };
-    let pair = |read: fn(&weft_ir::operators::convolution::AxisWindow) -> usize| [read(rows), read(columns)];
+    let pair = |read: fn(&weft_ir::operators::convolution::AxisWindow) -> usize| {
+        [read(rows), read(columns)]
+    };
     let problem = ConvProblem {
         batch,
         height,
@@ -62,7 +65,9 @@ fn problem(site: &Site<'_>, conv: &Conv) -> Option<ConvProblem> {
         pads_end: pair(|axis| axis.pad_end),
         group: conv.group,
     };
-    let agrees = problem.output_size().is_ok_and(|[rows, columns]| output == [batch, rows, columns, channels_out]);
+    let agrees = problem
+        .output_size()
+        .is_ok_and(|[rows, columns]| output == [batch, rows, columns, channels_out]);
     (conv.channels_last && agrees).then_some(problem)
 }
 
