@@ -1,6 +1,7 @@
 //! One node as kernel selection sees it.
 
-use weft_ir::{Fact, Node, Operator, OptimizedGraph, Tensor};
+use weft_ir::operators::elementwise::BoundInput;
+use weft_ir::{Activation, Fact, Node, Operator, OptimizedGraph, Tensor};
 
 use super::kernel::Kernel;
 use super::slot::is_dense;
@@ -60,6 +61,14 @@ impl<'a> Site<'a> {
     /// An input that is a constant of `f32`.
     pub(crate) fn constant_f32s(&self, index: usize) -> Option<&'a [f32]> {
         self.constant(index)?.elements::<f32>().ok()
+    }
+
+    /// The activation that the node is, where it is one.
+    pub(crate) fn activation(&self) -> Option<Activation> {
+        Activation::of(&*self.node.operator, |index| match self.node.input(index) {
+            None => BoundInput::Absent,
+            Some(_) => self.constant(index).map_or(BoundInput::Computed, BoundInput::Constant),
+        })
     }
 
     /// True where the node lists the input.

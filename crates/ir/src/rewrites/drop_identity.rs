@@ -1,7 +1,7 @@
 //! Nodes that change nothing are removed.
 
 use super::{Patch, Rewrite, View};
-use crate::operators::elementwise::{Binary, BinaryFunction};
+use crate::operators::elementwise::{Binary, BinaryFunction, Cast, Dropout};
 use crate::operators::layout::{Concat, Identity, Transpose, is_view};
 
 pub(crate) const DROP_IDENTITY: Rewrite = Rewrite { name: "drop-identity", rule };
@@ -13,6 +13,8 @@ fn rule(view: &View<'_>, root: usize) -> Option<Patch> {
     let unchanged = is_only_output
         && (node.is::<Identity>().is_some()
             || same_shape_view(view, root)
+            || node.is::<Dropout>().is_some() && is_inference(view, root)
+            || node.is::<Cast>().is_some_and(|cast| cast.to.is_some() && view.fact(input).data_type == cast.to)
             || node.is::<Concat>().is_some() && node.inputs.len() == 1
             || node
                 .is::<Transpose>()
@@ -23,6 +25,14 @@ fn rule(view: &View<'_>, root: usize) -> Option<Patch> {
     let neutral = neutral_operand(view, root)?;
     (view.shape(neutral).is_some() && view.shape(neutral) == view.shape(output))
         .then(|| Patch::alias(view, root, neutral))?
+}
+
+/// True where a dropout keeps every element: it has no training mode, or the mode is a constant false.
+fn is_inference(view: &View<'_>, root: usize) -> bool {
+    let node = view.node(root);
+    let mode = node.input(2).and_then(|id| view.constant(id));
+    let is_off = mode.is_some_and(|mode| mode.only::<bool>() == Ok(false));
+    node.is::<Dropout>().is_some_and(|dropout| !dropout.may_train) || is_off
 }
 
 fn same_shape_view(view: &View<'_>, root: usize) -> bool {
@@ -76,7 +86,9 @@ mod tests {
             builder.node("Transpose", &[same], Attributes::new().with("perm", vec![0i64, 1]));
         let one = scalar(&mut builder, 1.0);
         let times = node(&mut builder, "Mul", &[one, kept]);
-        let graph = finish(builder, times);
+        let cast = builder.node("Cast", &[times], Attributes::new().with("to", 1i64));
+        let dropped = node(&mut builder, "Dropout", &[cast]);
+        let graph = finish(builder, dropped);
         assert_eq!(check(&graph, DROP_IDENTITY), ["Relu"]);
     }
 
