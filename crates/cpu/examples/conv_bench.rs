@@ -1,6 +1,6 @@
 //! Measures every algorithm on the convolutions of common networks, beside what is chosen without measuring.
 //!
-//! `cargo run --release -p weft-cpu --example conv_bench [filter]`: processor time of one thread, best of several runs,
+//! `cargo run --release -p weft-cpu --example conv_bench [layer] [algorithm]`: processor time of one thread, best of several runs,
 //! as GFLOP/s of the direct computation.
 
 use std::io::Write;
@@ -119,6 +119,7 @@ fn measure(algorithm: ConvAlgorithm, problem: &ConvProblem, isa: Isa) -> Result<
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let filter = std::env::args().nth(1).unwrap_or_default();
+    let only = std::env::args().nth(2).unwrap_or_default();
     let isa = Isa::detect();
     let mut out = std::io::stdout().lock();
     writeln!(out, "{} GFLOP/s, one thread", isa.name())?;
@@ -137,7 +138,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut best, mut chosen_seconds) = ((f64::INFINITY, chosen), f64::INFINITY);
         for algorithm in ConvAlgorithm::ALL {
             let is_hopeless = group > 1 && algorithm == ConvAlgorithm::ImplicitGemm;
-            if !algorithm.supports(&problem) || is_hopeless {
+            let is_wanted = algorithm.name().contains(&only) && !is_hopeless;
+            if !algorithm.supports(&problem) || !is_wanted {
                 continue;
             }
             let seconds = measure(algorithm, &problem, isa)?;

@@ -51,7 +51,7 @@ impl ConvAlgorithm {
         format!("{name} {isa} {channels_out}x{channels_in}x{height}x{width} in {group}")
     }
 
-    /// An estimate of the time it takes, in vector multiplications of one worker; only comparable for one problem.
+    /// An estimate of the time it takes, in processor cycles; what counts is the order of the algorithms.
     pub fn estimated_cost(
         self,
         problem: &ConvProblem,
@@ -62,41 +62,39 @@ impl ConvAlgorithm {
         if !self.supports(problem) {
             return Err(ConvError::Unsupported { algorithm: self.name() });
         }
-        let lanes = isa.lanes() as f64;
-        let vectors = |channels: usize| (channels as f64 / lanes).ceil();
+        // Narrow vectors take as many cycles fewer as they are narrower.
+        let cycles = |channels: usize| {
+            let lanes = isa.lanes();
+            channels.div_ceil(lanes) as f64 * lanes as f64 / VALUES_PER_CYCLE
+        };
+        let ConvProblem { batch, channels_in, channels_out, group, .. } = *problem;
         let Geometry { output_height, output_width, .. } = geometry;
-        let pixels = (problem.batch * output_height * output_width) as f64;
+        let pixels = (batch * output_height * output_width) as f64;
         let kernel = (problem.kernel[0] * problem.kernel[1]) as f64;
-        let group_in = problem.channels_in / problem.group;
-        let group_out = problem.channels_out / problem.group;
         let (compute, weights) = match self {
-            ConvAlgorithm::Depthwise => (
-                pixels * kernel * vectors(problem.channels_in),
-                kernel * problem.channels_in as f64,
-            ),
+            ConvAlgorithm::Depthwise => {
+                (pixels * kernel * cycles(channels_in), kernel * channels_in as f64)
+            }
             ConvAlgorithm::ImplicitGemm => {
-                let groups = problem.group as f64;
-                let patch = kernel * group_in as f64;
-                let multiply = pixels * patch * vectors(group_out);
-                let gather = if kernel == 1.0 { 0.0 } else { pixels * patch * GATHER };
-                (groups * (multiply + gather), groups * patch * group_out as f64)
+                let patch = kernel * (channels_in / group) as f64;
+                let gather = if kernel == 1.0 { 0.0 } else { GATHER };
+                let row = patch * (cycles(channels_out / group) + gather);
+                (group as f64 * pixels * row, patch * channels_out as f64)
             }
             ConvAlgorithm::Winograd(tile) => {
                 let side = tile.output();
-                let tiles =
-                    problem.batch * output_height.div_ceil(side) * output_width.div_ceil(side);
+                let tiles = batch * output_height.div_ceil(side) * output_width.div_ceil(side);
                 let products = tile.products() as f64;
-                let rows = tiles as f64 * products;
-                let (channels_in, channels_out) =
-                    (problem.channels_in as f64, problem.channels_out as f64);
-                let multiply = rows * channels_in * vectors(problem.channels_out) * SMALL_PRODUCTS;
-                let transforms = rows
-                    * TRANSFORM
-                    * (vectors(problem.channels_in) + vectors(problem.channels_out));
-                (multiply + transforms, products * channels_in * channels_out)
+                let multiply = channels_in as f64 * cycles(channels_out) * SMALL_PRODUCTS;
+                let transform = TRANSFORM * (cycles(channels_in) + cycles(channels_out));
+                let weights = products * channels_in as f64 * channels_out as f64;
+                (tiles as f64 * products * (multiply + transform), weights)
             }
         };
-        Ok(compute / workers.max(1) as f64 + weights * WEIGHT)
+        let compute = compute / workers.max(1) as f64;
+        let stream = weights * if workers > 1 { WEIGHT_SHARED } else { WEIGHT_ALONE };
+        // Computing and waiting for weights overlap in part.
+        Ok(compute.max(stream) + 0.5 * compute.min(stream))
     }
 
     /// The algorithm with the least estimated cost.
@@ -119,14 +117,63 @@ impl ConvAlgorithm {
     }
 }
 
-/// What a value of a patch costs to gather, in vector multiplications.
+/// Products that a core adds per cycle.
+const VALUES_PER_CYCLE: f64 = 16.0;
+
+/// What a value of a patch costs to gather, in cycles.
 const GATHER: f64 = 0.3;
 
 /// How much slower a product of few rows is than one of many.
 const SMALL_PRODUCTS: f64 = 1.15;
 
-/// What a vector costs to transform, in vector multiplications.
+/// What a vector costs to transform, in cycles.
 const TRANSFORM: f64 = 6.0;
 
-/// What a weight costs to bring from memory, in vector multiplications; the caches are taken by activations.
-const WEIGHT: f64 = 0.5;
+/// What a weight costs to bring from memory, in cycles: between two runs of a layer, the others have taken the caches.
+const WEIGHT_ALONE: f64 = 0.9;
+/// The same with several cores asking for weights.
+const WEIGHT_SHARED: f64 = 0.6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_get_the_algorithm_that_measures_best() {
+        let layer = |channels: usize, size: usize, kernel: usize, group: usize| ConvProblem {
+            batch: 1,
+            height: size,
+            width: size,
+            channels_in: channels,
+            channels_out: channels,
+            kernel: [kernel, kernel],
+            strides: [1, 1],
+            dilations: [1, 1],
+            pads_begin: [kernel / 2, kernel / 2],
+            pads_end: [kernel / 2, kernel / 2],
+            group,
+        };
+        let small = ConvAlgorithm::Winograd(WinogradTile::Two);
+        let large = ConvAlgorithm::Winograd(WinogradTile::Four);
+        let cases = [
+            (layer(64, 56, 3, 1), large),
+            (layer(256, 14, 3, 1), large),
+            (layer(512, 7, 3, 1), small),
+            (layer(512, 28, 3, 1), large),
+            (ConvProblem { batch: 8, ..layer(512, 7, 3, 1) }, large),
+            (layer(64, 56, 1, 1), ConvAlgorithm::ImplicitGemm),
+            (layer(64, 56, 5, 1), ConvAlgorithm::ImplicitGemm),
+            (ConvProblem { strides: [2, 2], ..layer(64, 56, 3, 1) }, ConvAlgorithm::ImplicitGemm),
+            (layer(64, 56, 3, 4), ConvAlgorithm::ImplicitGemm),
+            (layer(64, 56, 3, 64), ConvAlgorithm::Depthwise),
+        ];
+        for (problem, expected) in cases {
+            for isa in Isa::ALL {
+                for workers in [1, 2] {
+                    let chosen = ConvAlgorithm::choose(&problem, isa, workers);
+                    assert_eq!(chosen, Ok(expected), "{problem:?} {isa:?} {workers}");
+                }
+            }
+        }
+    }
+}

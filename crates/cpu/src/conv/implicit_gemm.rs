@@ -147,41 +147,77 @@ impl Patches<'_> {
         self.geometry.problem.channels_in / self.geometry.problem.group
     }
 
-    /// Copies some columns of one patch, whose output pixel is given, to the start of `target`.
-    #[inline(always)]
-    fn copy_patch(&self, place: Place, columns: &Range<usize>, target: &mut [f32]) {
+    /// Which parts of a patch some of its columns are.
+    fn runs(&self, columns: &Range<usize>) -> Runs {
         let problem = &self.geometry.problem;
-        let channels = self.group_channels();
-        // A run of columns that lie together in the image: a row of the kernel if nothing comes in between.
+        // Columns that lie together in the image: a row of the kernel, if nothing comes in between.
         let is_row = problem.dilations[1] == 1 && problem.group == 1;
-        let pixels_per_run = if is_row { problem.kernel[1] } else { 1 };
-        let run = pixels_per_run * channels;
-        let mut next = columns.start;
-        while next < columns.end {
-            let end = (next / run * run + run).min(columns.end);
-            let kernel_pixel = next / run * pixels_per_run;
-            let kernel_row = kernel_pixel / problem.kernel[1];
-            let kernel_column = kernel_pixel % problem.kernel[1];
-            let y = (place.row * problem.strides[0] + kernel_row * problem.dilations[0])
-                .wrapping_sub(problem.pads_begin[0]);
-            let x = (place.column * problem.strides[1] + kernel_column * problem.dilations[1])
-                .wrapping_sub(problem.pads_begin[1]);
-            let offset = next % run;
-            let target = &mut target[next - columns.start..];
-            let line = Line {
-                input: self.input,
-                start: (place.image * problem.height + y.min(problem.height))
-                    * problem.width
-                    * problem.channels_in,
-                first_channel: self.group * channels,
-                x,
-                width: if y < problem.height { problem.width } else { 0 },
-                pixel: problem.channels_in,
-            };
-            line.copy(offset, end - next, target);
-            next = end;
+        let pixels = if is_row { problem.kernel[1] } else { 1 };
+        let length = pixels * self.group_channels();
+        let first_pixel = columns.start / length * pixels;
+        Runs {
+            pixels,
+            length,
+            first_row: first_pixel / problem.kernel[1],
+            first_column: first_pixel % problem.kernel[1],
+            offset: columns.start % length,
+            count: columns.len(),
         }
     }
+
+    /// Copies some columns of the patch of an output pixel to the start of `target`.
+    #[inline(always)]
+    fn copy_patch(&self, place: Place, runs: &Runs, target: &mut [f32]) {
+        let problem = &self.geometry.problem;
+        let pixel = problem.channels_in as isize;
+        let line = problem.width as isize * pixel;
+        let top = (place.row * problem.strides[0]).wrapping_sub(problem.pads_begin[0]);
+        let left = (place.column * problem.strides[1]).wrapping_sub(problem.pads_begin[1]);
+        let image = place.image * problem.height;
+        let first_channel = (self.group * self.group_channels()) as isize;
+        let (mut row, mut column, mut offset) = (runs.first_row, runs.first_column, runs.offset);
+        let mut done = 0;
+        while done < runs.count {
+            let count = (runs.length - offset).min(runs.count - done);
+            let y = top.wrapping_add(row * problem.dilations[0]);
+            let x = left.wrapping_add(column * problem.dilations[1]);
+            let target = &mut target[done..];
+            // Left of the image, `x` has wrapped around and is negative as a signed number.
+            let first = x as isize * pixel + first_channel + offset as isize;
+            if y >= problem.height {
+                target[..count].fill(0.0);
+            } else if first >= 0 && first + count as isize <= line {
+                let start = (image + y) * line as usize + first as usize;
+                copy_run(self.input, start, count, target);
+            } else {
+                let start = (image + y) * line as usize;
+                let row = &self.input[start..start + line as usize];
+                copy_clipped(row, first, count, target);
+            }
+            done += count;
+            offset = 0;
+            column += runs.pixels;
+            if column == problem.kernel[1] {
+                column = 0;
+                row += 1;
+            }
+        }
+    }
+}
+
+/// Some columns of a patch as runs of values that lie together in the image.
+struct Runs {
+    /// Pixels per run.
+    pixels: usize,
+    /// Values per run.
+    length: usize,
+    /// Where in the kernel the first run is.
+    first_row: usize,
+    first_column: usize,
+    /// How many values of the first run come before the first column.
+    offset: usize,
+    /// How many columns there are.
+    count: usize,
 }
 
 /// Where an output pixel is.
@@ -192,41 +228,19 @@ struct Place {
     column: usize,
 }
 
-/// Neighbouring pixels of a row of the image, possibly beyond its ends.
-struct Line<'a> {
-    input: &'a [f32],
-    /// Where the row of the image starts.
-    start: usize,
-    first_channel: usize,
-    /// The first pixel; left of the image it has wrapped around.
-    x: usize,
-    /// How many pixels the row has; none outside the image.
-    width: usize,
-    /// Values per pixel.
-    pixel: usize,
-}
-
-impl Line<'_> {
-    /// Copies `count` values, `offset` after the first, to the start of `target`, and zeros for those outside.
-    #[inline(always)]
-    fn copy(&self, offset: usize, count: usize, target: &mut [f32]) {
-        let row = self.width as isize * self.pixel as isize;
-        let first = self.x as isize * self.pixel as isize + (self.first_channel + offset) as isize;
-        let end = first + count as isize;
-        if first >= 0 && end <= row {
-            copy_run(self.input, self.start + first as usize, count, target);
-            return;
-        }
-        let (inside, inside_end) = (first.clamp(0, row), end.clamp(0, row));
-        if inside >= inside_end {
-            target[..count].fill(0.0);
-            return;
-        }
-        let (before, length) = ((inside - first) as usize, (inside_end - inside) as usize);
-        target[..before].fill(0.0);
-        copy_run(self.input, self.start + inside as usize, length, &mut target[before..]);
-        target[before + length..count].fill(0.0);
+/// Copies `count` values from `first` on, which may lie before or after the row of the image: there are zeros.
+#[inline(never)]
+fn copy_clipped(row: &[f32], first: isize, count: usize, target: &mut [f32]) {
+    let length = row.len() as isize;
+    let (inside, end) = (first.clamp(0, length), (first + count as isize).clamp(0, length));
+    if inside >= end {
+        target[..count].fill(0.0);
+        return;
     }
+    let (before, kept) = ((inside - first) as usize, (end - inside) as usize);
+    target[..before].fill(0.0);
+    target[before..before + kept].copy_from_slice(&row[inside as usize..end as usize]);
+    target[before + kept..count].fill(0.0);
 }
 
 /// Copies `count` values, and possibly a few more where both slices have them.
@@ -270,12 +284,13 @@ impl RowSource for Patches<'_> {
             row: rows.start / output_width % output_height,
             column: rows.start % output_width,
         };
+        let runs = self.runs(&columns);
         // A chunk more than the row may be written: into the gap, where there is one.
         let room = target_stride.min(columns.len() + CHUNK);
         for index in 0..rows.len() {
             let start = index * target_stride;
             let end = (start + room).min(target.len());
-            self.copy_patch(place, &columns, &mut target[start..end]);
+            self.copy_patch(place, &runs, &mut target[start..end]);
             place.column += 1;
             if place.column == output_width {
                 place = Place { column: 0, row: place.row + 1, ..place };

@@ -1,5 +1,6 @@
 //! Owns the transforms of Winograd convolution along one axis, for tiles of two and of four output pixels.
 
+use crate::SimdTask;
 use crate::simd::Simd;
 
 /// A kernel of three elements applied to `INPUT` pixels gives `OUTPUT` pixels: transform pixels and kernel, multiply
@@ -104,26 +105,55 @@ fn combine<S: Simd>(simd: S, near: S::F32, far: S::F32, power: i32) -> S::F32 {
     simd.fma(near, constant(simd, NEAR.powi(power)), far)
 }
 
-/// Transforms a 3x3 kernel to `INPUT` by `INPUT` factors, row by row.
-pub(super) fn transform_kernel<
-    T: Transform<INPUT, OUTPUT>,
-    const INPUT: usize,
-    const OUTPUT: usize,
->(
-    matrix: &[[f64; 3]; INPUT],
-    kernel: &[f32; 9],
-) -> [[f32; INPUT]; INPUT] {
-    let mut rows = [[0.0; 3]; INPUT];
-    for (row, factors) in rows.iter_mut().zip(matrix) {
-        for (column, value) in row.iter_mut().enumerate() {
-            *value = (0..3).map(|k| factors[k] * f64::from(kernel[3 * k + column])).sum();
+/// Kernels that are transformed together.
+pub(super) const KERNELS: usize = 16;
+
+/// Transforms up to `KERNELS` 3x3 kernels, in double precision. Value `k` of product `p` of kernel `i` goes to
+/// `target[p * stride + i]`.
+pub(super) struct TransformKernels<'a, const INPUT: usize> {
+    pub(super) matrix: &'a [[f64; 3]; INPUT],
+    pub(super) kernels: &'a [[f32; 9]],
+    pub(super) target: &'a mut [f32],
+    pub(super) stride: usize,
+}
+
+impl<const INPUT: usize> SimdTask for TransformKernels<'_, INPUT> {
+    type Output = ();
+
+    /// Written as loops over lanes, which the compiler turns into vectors of doubles.
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for (index, kernels) in self.kernels.chunks(KERNELS).enumerate() {
+            let mut values = [[0f64; KERNELS]; 9];
+            for (lane, kernel) in kernels.iter().enumerate() {
+                for (value, &element) in values.iter_mut().zip(kernel) {
+                    value[lane] = f64::from(element);
+                }
+            }
+            let mut rows = [[[0f64; KERNELS]; 3]; INPUT];
+            for (row, factors) in rows.iter_mut().zip(self.matrix) {
+                for (column, sums) in row.iter_mut().enumerate() {
+                    for lane in 0..KERNELS {
+                        sums[lane] = factors[0] * values[column][lane]
+                            + factors[1] * values[3 + column][lane]
+                            + factors[2] * values[6 + column][lane];
+                    }
+                }
+            }
+            for (down, row) in rows.iter().enumerate() {
+                for (across, factors) in self.matrix.iter().enumerate() {
+                    let mut products = [0f32; KERNELS];
+                    for lane in 0..KERNELS {
+                        let sum = factors[0] * row[0][lane]
+                            + factors[1] * row[1][lane]
+                            + factors[2] * row[2][lane];
+                        products[lane] = sum as f32;
+                    }
+                    let start = (down * INPUT + across) * self.stride + index * KERNELS;
+                    self.target[start..start + kernels.len()]
+                        .copy_from_slice(&products[..kernels.len()]);
+                }
+            }
         }
     }
-    let mut result = [[0.0; INPUT]; INPUT];
-    for (result, row) in result.iter_mut().zip(&rows) {
-        for (value, factors) in result.iter_mut().zip(matrix) {
-            *value = (0..3).map(|k| factors[k] * row[k]).sum::<f64>() as f32;
-        }
-    }
-    result
 }

@@ -1,6 +1,6 @@
 //! Owns the transformed weights of a Winograd convolution.
 
-use super::transform::{Four, Transform, Two, transform_kernel};
+use super::transform::{Four, Transform, TransformKernels, Two};
 use crate::Isa;
 use crate::conv::problem::{ConvError, check_length};
 use crate::gemm::{PackedB, WeightMatrix, WeightOrder};
@@ -81,22 +81,17 @@ impl WinogradWeights {
         isa: Isa,
         weights: &[f32],
     ) -> Result<(), ConvError> {
-        let transform = T::kernel();
+        let matrix = &T::kernel();
         let depth = self.channels_in;
         let (kernels, _) = weights.as_chunks::<9>();
-        for block in kernels.chunks(self.block_channels * depth) {
-            let columns = block.len() / depth;
-            let plane = block.len();
+        let most = self.block_channels.min(self.channels_out) * depth;
+        let mut planes = vec![0.0; INPUT * INPUT * most];
+        for kernels in kernels.chunks(most) {
             // One plane per product, in the order of the kernels: output channels of input channels.
-            let mut planes = vec![0.0; INPUT * INPUT * plane];
-            for (index, kernel) in block.iter().enumerate() {
-                let products = transform_kernel::<T, INPUT, OUTPUT>(&transform, kernel);
-                for (product, value) in products.into_iter().flatten().enumerate() {
-                    planes[product * plane + index] = value;
-                }
-            }
-            for data in planes.chunks_exact(plane) {
-                let order = WeightOrder::NByK;
+            let (stride, target) = (kernels.len(), &mut planes[..]);
+            isa.run(TransformKernels { matrix, kernels, target, stride });
+            for data in planes.chunks_exact(stride).take(INPUT * INPUT) {
+                let (columns, order) = (stride / depth, WeightOrder::NByK);
                 let matrix = WeightMatrix { data, depth, columns, order };
                 self.matrices.push(PackedB::pack(isa, &matrix)?);
             }
