@@ -19,9 +19,9 @@ struct If {
 pub(super) fn build(source: &NodeSource<'_>) -> Result<Arc<dyn Operator>, OperatorError> {
     let branch = |name: &str| {
         let branch = source.attributes.graph(name)?;
-        let (inputs, outputs) = (branch.inputs().len(), branch.outputs().len());
-        if inputs != branch.captured() || outputs < source.output_count {
-            let problem = format!("takes {inputs} inputs and gives {outputs} outputs");
+        let outputs = branch.outputs().len();
+        if outputs < source.output_count {
+            let problem = format!("gives {outputs} outputs of {}", source.output_count);
             return Err(OperatorError::Attribute { name: name.into(), problem });
         }
         Ok(branch)
@@ -39,13 +39,16 @@ impl Operator for If {
         let holds = inputs.tensor(0)?.only::<bool>()?;
         let branch = if holds { &self.then_branch } else { &self.else_branch };
         let (_, captured) = body::split_captured(branch, inputs)?;
-        body::evaluate(branch, Vec::new(), captured)
+        // Inputs of a branch's own can only be constants of its own.
+        let own = vec![None; branch.inputs().len() - branch.captured()];
+        body::evaluate(branch, own, captured)
     }
 
     fn infer(&self, inputs: &InputFacts<'_>) -> Result<Vec<Fact>, OperatorError> {
         let infer = |branch: &Graph| {
             let (_, captured) = body::split_captured_facts(branch, inputs)?;
-            Ok::<_, OperatorError>(body::infer(branch, &[], &captured))
+            let own = vec![Fact::unknown(); branch.inputs().len() - branch.captured()];
+            Ok::<_, OperatorError>(body::infer(branch, &own, &captured))
         };
         match inputs.constant(0).and_then(|condition| condition.only::<bool>().ok()) {
             Some(true) => infer(&self.then_branch),
