@@ -4,6 +4,7 @@ mod error;
 mod unit_set;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weft_ir::{Applied, Graph, Value};
 
@@ -70,6 +71,9 @@ pub trait LoadedModel: Send + Sync {
 pub trait Executable: Send + Sync {
     /// Runs it on one value per required input and waits for the outputs.
     fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError>;
+
+    /// Runs it like [`Executable::run`], and says how long each step of the report took.
+    fn time_steps(&self, inputs: &[Value]) -> Result<Vec<Duration>, DeviceError>;
 
     /// What was made of the model on the way here.
     fn report(&self) -> &ExecutionReport;

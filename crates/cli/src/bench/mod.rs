@@ -6,6 +6,7 @@ mod neighbours;
 mod peer;
 mod peers;
 mod statistics;
+mod steps;
 mod timing;
 
 use anyhow::Result;

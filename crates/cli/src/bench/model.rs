@@ -10,6 +10,7 @@ use weft_cpu::{CpuDevice, peak_gflops};
 use weft_device::Device;
 
 use super::statistics::{median, quantile};
+use super::steps;
 use super::timing::{Subject, first_units};
 use crate::model_file::{self, DimensionOptions};
 use crate::table::Table;
@@ -30,6 +31,9 @@ pub(crate) struct Options {
     seconds: f64,
     #[command(flatten)]
     dimensions: DimensionOptions,
+    /// Also show where the time goes: the slowest steps, and all steps by kernel
+    #[arg(long)]
+    steps: bool,
     /// Also write the results as JSON to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -80,6 +84,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                     format!("{gflops:.1}"),
                     format!("{:.0}", gflops / (peak * cores as f64) * 100.0),
                 ]);
+                if options.steps {
+                    eprint!("\r\x1b[K");
+                    println!(
+                        "{model}, batch {batch}, {cores} cores\n{}\n",
+                        steps::render(&subject)?
+                    );
+                }
                 cases.push(json!({
                     "model": model_file::name(&path),
                     "batch": batch,

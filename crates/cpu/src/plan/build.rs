@@ -182,6 +182,12 @@ fn place(
         let output = Operand { slot: Slot::Output(index), ..operand(id) };
         outputs[index] = output.clone();
         let kernel = Box::new(CopyStep);
+        report.steps.push(StepReport {
+            node: graph.graph().value(id).name.clone(),
+            operator: "Copy".into(),
+            kernel: kernel.name(),
+            flops: 0,
+        });
         steps.push(Step { kernel, inputs: vec![Some(operand(id))], outputs: vec![Some(output)] });
     }
     let inputs = inputs

@@ -1,6 +1,7 @@
 //! A plan on a partition: checks the inputs, runs the steps, hands back the outputs.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use weft_device::{DeviceError, Executable, ExecutionReport};
 use weft_ir::{Fact, Tensor, Value};
@@ -54,8 +55,13 @@ fn check_input(name: &str, fact: &Fact, value: &Value) -> Result<(), DeviceError
     }
 }
 
-impl Executable for CpuExecutable {
-    fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+impl CpuExecutable {
+    /// Runs the steps; `after_step` is called by the first worker after each of them.
+    fn run_observed(
+        &self,
+        inputs: &[Value],
+        after_step: impl Fn(usize) + Sync,
+    ) -> Result<Vec<Value>, DeviceError> {
         self.check_inputs(inputs)?;
         let mut arena = self.lane.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = arena.of_at_least(self.plan.report.arena_bytes / size_of::<f32>())?;
@@ -73,13 +79,16 @@ impl Executable for CpuExecutable {
         self.lane
             .pool
             .run(|worker| {
-                for step in &self.plan.steps {
+                for (index, step) in self.plan.steps.iter().enumerate() {
                     if memory.has_failed() {
                         return;
                     }
                     let call =
                         Call { memory: &memory, inputs: &step.inputs, outputs: &step.outputs };
                     step.kernel.run(worker, &call);
+                    if worker.index() == 0 {
+                        after_step(index);
+                    }
                 }
             })
             .map_err(|error| DeviceError::Failed(format!("model '{}': {error}", self.model)))?;
@@ -113,6 +122,22 @@ impl Executable for CpuExecutable {
                 }
             })
             .collect()
+    }
+}
+
+impl Executable for CpuExecutable {
+    fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+        self.run_observed(inputs, |_| {})
+    }
+
+    fn time_steps(&self, inputs: &[Value]) -> Result<Vec<Duration>, DeviceError> {
+        let ends = Mutex::new(Vec::with_capacity(self.plan.steps.len()));
+        let now = || ends.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+        let start = Instant::now();
+        self.run_observed(inputs, |_| now())?;
+        let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let starts = std::iter::once(start).chain(ends.iter().copied());
+        Ok(ends.iter().zip(starts).map(|(end, start)| end.duration_since(start)).collect())
     }
 
     fn report(&self) -> &ExecutionReport {

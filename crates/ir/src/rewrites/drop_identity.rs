@@ -14,7 +14,9 @@ fn rule(view: &View<'_>, root: usize) -> Option<Patch> {
         && (node.is::<Identity>().is_some()
             || same_shape_view(view, root)
             || node.is::<Dropout>().is_some() && is_inference(view, root)
-            || node.is::<Cast>().is_some_and(|cast| cast.to.is_some() && view.fact(input).data_type == cast.to)
+            || node
+                .is::<Cast>()
+                .is_some_and(|cast| cast.to.is_some() && view.fact(input).data_type == cast.to)
             || node.is::<Concat>().is_some() && node.inputs.len() == 1
             || node
                 .is::<Transpose>()

@@ -37,7 +37,9 @@ fn unary(site: &Site<'_>) -> Option<Selected> {
     let is_dense = site.dense_input(0)? == site.dense_output()?;
     is_dense.then(|| {
         // SAFETY: as `bound` says.
-        bound("unary", vec![0], move |worker, call| unsafe { kernel.run(worker, call.input(0), call.output()) })
+        bound("unary", vec![0], move |worker, call| unsafe {
+            kernel.run(worker, call.input(0), call.output())
+        })
     })?
 }
 
@@ -75,8 +77,14 @@ fn scale_shift(site: &Site<'_>) -> Option<Selected> {
     let shape = site.dense_input(0)?;
     let (scale, shift) = (site.constant_f32s(1)?, site.constant_f32s(2)?);
     let is_last = operator.channel_axis + 1 == shape.len();
-    let fits = is_last && !scale.is_empty() && shape.last() == Some(&scale.len()) && site.dense_output()? == shape;
-    let kernel = fits.then(|| kernels::ScaleShift::new(scale, shift, operator.activation.into()))?;
+    let fits = is_last
+        && !scale.is_empty()
+        && shape.last() == Some(&scale.len())
+        && site.dense_output()? == shape;
+    let kernel =
+        fits.then(|| kernels::ScaleShift::new(scale, shift, operator.activation.into()))?;
     // SAFETY: as `bound` says.
-    bound("scale_shift", vec![0], move |worker, call| unsafe { kernel.run(worker, call.input(0), call.output()) })
+    bound("scale_shift", vec![0], move |worker, call| unsafe {
+        kernel.run(worker, call.input(0), call.output())
+    })
 }

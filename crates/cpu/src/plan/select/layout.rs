@@ -10,12 +10,18 @@ use crate::plan::site::{Selected, Site};
 use crate::plan::slot::is_dense;
 
 pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
-    transpose(site).or_else(|| concat(site)).or_else(|| split(site)).or_else(|| slice(site)).or_else(|| padded(site))
+    transpose(site)
+        .or_else(|| concat(site))
+        .or_else(|| split(site))
+        .or_else(|| slice(site))
+        .or_else(|| padded(site))
 }
 
 fn copy(name: &'static str, copy: StridedCopy) -> Option<Selected> {
     // SAFETY: as `bound` says.
-    bound(name, vec![0], move |worker, call| unsafe { copy.run(worker, call.input(0), call.output()) })
+    bound(name, vec![0], move |worker, call| unsafe {
+        copy.run(worker, call.input(0), call.output())
+    })
 }
 
 fn transpose(site: &Site<'_>) -> Option<Selected> {
@@ -74,7 +80,8 @@ fn slice(site: &Site<'_>) -> Option<Selected> {
     let facts: Vec<_> = (0..site.node.inputs.len()).map(|index| site.input_fact(index)).collect();
     let bounds = operator.constant_bounds(&InputFacts::new(&facts, 1))?;
     let dimensions: Vec<Option<usize>> = shape.iter().map(|&size| Some(size)).collect();
-    let ranges: Vec<AxisRange> = operator.ranges(&dimensions, &bounds).ok()?.into_iter().collect::<Option<_>>()?;
+    let ranges: Vec<AxisRange> =
+        operator.ranges(&dimensions, &bounds).ok()?.into_iter().collect::<Option<_>>()?;
     let starts: Vec<usize> = ranges.iter().map(|range| range.start).collect();
     let steps: Vec<isize> = ranges.iter().map(|range| range.step as isize).collect();
     let sizes: Vec<usize> = ranges.iter().map(|range| range.count).collect();
@@ -93,7 +100,8 @@ fn padded(site: &Site<'_>) -> Option<Selected> {
         (false, Some((_, value))) => *value,
         (false, None) => 0.0,
     };
-    let is_plain = operator.mode == PadMode::Constant && amounts.iter().all(|&(begin, end)| begin >= 0 && end >= 0);
+    let is_plain = operator.mode == PadMode::Constant
+        && amounts.iter().all(|&(begin, end)| begin >= 0 && end >= 0);
     if !is_plain || output.contains(&0) || shape.contains(&0) {
         return None;
     }
@@ -101,10 +109,16 @@ fn padded(site: &Site<'_>) -> Option<Selected> {
     let (from, to) = (weft_ir::strides(&shape), weft_ir::strides(&output));
     for axis in 0..shape.len() {
         offset += usize::try_from(amounts[axis].0).ok()? * to[axis];
-        axes.push(CopyAxis { size: shape[axis], source_stride: from[axis] as isize, target_stride: to[axis] });
+        axes.push(CopyAxis {
+            size: shape[axis],
+            source_stride: from[axis] as isize,
+            target_stride: to[axis],
+        });
     }
     let elements = |shape: &[usize]| shape.iter().product();
     let copy = StridedCopy::new(&axes, elements(&shape), 0, elements(&output), offset).ok()?;
     // SAFETY: as `bound` says.
-    bound("pad", vec![0], move |worker, call| unsafe { pad(worker, &copy, value, call.input(0), call.output()) })
+    bound("pad", vec![0], move |worker, call| unsafe {
+        pad(worker, &copy, value, call.input(0), call.output())
+    })
 }

@@ -1,6 +1,8 @@
 //! Pooling of channels-last images.
 
-use weft_ir::operators::convolution::{AveragePool, AxisWindow, GlobalPool, GlobalPoolKind, MaxPool, Pooling};
+use weft_ir::operators::convolution::{
+    AveragePool, AxisWindow, GlobalPool, GlobalPoolKind, MaxPool, Pooling,
+};
 
 use super::bound::bound;
 use crate::kernels::{self, PoolingKind, PoolingProblem, Reduce, Reduction};
@@ -25,16 +27,21 @@ fn global(site: &Site<'_>) -> Option<Selected> {
     };
     let kernel = Reduce::new(reduction, &shape, &spatial).ok()?;
     // SAFETY: as `bound` says.
-    bound("global_pool", vec![0], move |worker, call| unsafe { kernel.run(worker, call.input(0), call.output()) })
+    bound("global_pool", vec![0], move |worker, call| unsafe {
+        kernel.run(worker, call.input(0), call.output())
+    })
 }
 
 fn windowed(site: &Site<'_>) -> Option<Selected> {
-    let (pooling, kind): (&Pooling, _) = match (site.operator::<MaxPool>(), site.operator::<AveragePool>()) {
-        (Some(pool), _) => (&pool.pooling, PoolingKind::Max),
-        (_, Some(pool)) if pool.count_include_pad => (&pool.pooling, PoolingKind::AverageWithPadding),
-        (_, Some(pool)) => (&pool.pooling, PoolingKind::Average),
-        _ => return None,
-    };
+    let (pooling, kind): (&Pooling, _) =
+        match (site.operator::<MaxPool>(), site.operator::<AveragePool>()) {
+            (Some(pool), _) => (&pool.pooling, PoolingKind::Max),
+            (_, Some(pool)) if pool.count_include_pad => {
+                (&pool.pooling, PoolingKind::AverageWithPadding)
+            }
+            (_, Some(pool)) => (&pool.pooling, PoolingKind::Average),
+            _ => return None,
+        };
     let shape = site.dense_input(0)?;
     let output = site.dense_output()?;
     let &[batch, height, width, channels] = &shape[..] else { return None };
@@ -57,5 +64,7 @@ fn windowed(site: &Site<'_>) -> Option<Selected> {
     };
     let kernel = kernels::Pooling::new(kind, &problem).ok()?;
     // SAFETY: as `bound` says.
-    bound("pool", vec![0], move |worker, call| unsafe { kernel.run(worker, call.input(0), call.output()) })
+    bound("pool", vec![0], move |worker, call| unsafe {
+        kernel.run(worker, call.input(0), call.output())
+    })
 }

@@ -43,7 +43,14 @@ fn attention(site: &Site<'_>) -> Option<Selected> {
     let reads = if site.has_input(3) { vec![0, 1, 2, 3] } else { vec![0, 1, 2] };
     // SAFETY: as `bound` says.
     bound("attention", reads, move |worker, call| unsafe {
-        kernel.run(worker, call.input(0), call.input(1), call.input(2), call.optional_input(3), call.output())
+        kernel.run(
+            worker,
+            call.input(0),
+            call.input(1),
+            call.input(2),
+            call.optional_input(3),
+            call.output(),
+        )
     })
 }
 
@@ -64,7 +71,8 @@ fn mat_mul(site: &Site<'_>) -> Option<Selected> {
     site.operator::<MatMul>()?;
     let (left, right) = (site.dense_input(0)?, site.dense_input(1)?);
     let output = site.dense_output()?;
-    let ([left_stack @ .., rows, depth], [right_stack @ .., _, columns]) = (&left[..], &right[..]) else {
+    let ([left_stack @ .., rows, depth], [right_stack @ .., _, columns]) = (&left[..], &right[..])
+    else {
         return None;
     };
     let (rows, depth, columns) = (*rows, *depth, *columns);
@@ -77,7 +85,11 @@ fn mat_mul(site: &Site<'_>) -> Option<Selected> {
         .iter()
         .zip(&b)
         .enumerate()
-        .map(|(index, (a, b))| BatchItem { a: a * rows * depth, b: b * depth * columns, output: index * rows * columns })
+        .map(|(index, (a, b))| BatchItem {
+            a: a * rows * depth,
+            b: b * depth * columns,
+            output: index * rows * columns,
+        })
         .collect();
     bound("matmul", vec![0, 1], move |worker, call| {
         let products = gemm::MatMul {

@@ -50,7 +50,8 @@ fn normalise(site: &Site<'_>) -> Option<Selected> {
         && scale.len() == columns
         && shift.is_none_or(|shift| shift.len() == columns)
         && site.dense_output()? == shape;
-    let kernel = fits.then(|| Normalise::new(Normalisation::Layer, operator.epsilon, scale, shift))?;
+    let kernel =
+        fits.then(|| Normalise::new(Normalisation::Layer, operator.epsilon, scale, shift))?;
     // SAFETY: as `bound` says.
     bound("layer_norm", vec![0], move |worker, call| unsafe {
         kernel.run(worker, call.input(0), None, None, call.output())
@@ -74,10 +75,13 @@ fn reduce(site: &Site<'_>) -> Option<Selected> {
         false => normalise_axes(axes, shape.len()).ok()?,
     };
     let kernel = kernels::Reduce::new(reduction, &shape, &axes).ok()?;
-    let fits = !shape.contains(&0) && site.dense_output()?.iter().product::<usize>() == kernel.output_elements();
+    let fits = !shape.contains(&0)
+        && site.dense_output()?.iter().product::<usize>() == kernel.output_elements();
     fits.then(|| {
         // SAFETY: as `bound` says.
-        bound("reduce", vec![0], move |worker, call| unsafe { kernel.run(worker, call.input(0), call.output()) })
+        bound("reduce", vec![0], move |worker, call| unsafe {
+            kernel.run(worker, call.input(0), call.output())
+        })
     })?
 }
 
@@ -96,7 +100,9 @@ fn gather(site: &Site<'_>) -> Option<Selected> {
             let tensor = value.ok_or(OperatorError::MissingInput(1))?.into_tensor()?;
             let indices = tensor.to_i64s()?;
             // SAFETY: as `bound` says.
-            let outcome = unsafe { gather_rows(worker, call.input(0), row_elements, &indices, call.output()) };
+            let outcome = unsafe {
+                gather_rows(worker, call.input(0), row_elements, &indices, call.output())
+            };
             outcome.map_err(|error| OperatorError::Invalid(error.to_string()))
         });
         if let Err(source) = gathered {
