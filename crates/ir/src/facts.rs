@@ -2,7 +2,7 @@
 
 use crate::error::{GraphError, OperatorError};
 use crate::fact::Fact;
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Graph, Node, ValueId, ValueInfo};
 use crate::operator::{InputFacts, Inputs};
 use crate::value::Value;
 
@@ -47,21 +47,39 @@ pub(crate) fn infer_node(node: &Node, facts: &Facts) -> Result<Vec<Fact>, GraphE
     Ok(inferred)
 }
 
-/// Infers every value of `graph` from `inputs`, one fact per graph input, and turns nodes that depend on constants
-/// alone into constants. The graph must be sorted.
-pub(crate) fn infer_and_fold(graph: &mut Graph, inputs: &[Fact]) -> Result<Facts, GraphError> {
-    let mut facts = Facts(
-        graph
-            .values()
-            .iter()
-            .map(|v| v.constant.clone().map_or_else(Fact::unknown, Fact::constant))
-            .collect(),
-    );
+/// Infers every value of `graph` from `inputs`, one fact per graph input, changing nothing. Values past a node that
+/// refuses these inputs stay unknown.
+pub(crate) fn infer_leniently(graph: &Graph, inputs: &[Fact]) -> Facts {
+    let mut facts = known_facts(graph, inputs);
+    for node in graph.nodes() {
+        let inferred =
+            infer_node(node, &facts).unwrap_or_else(|_| vec![Fact::unknown(); node.outputs.len()]);
+        for (output, fact) in node.outputs.iter().zip(inferred) {
+            if let Some(id) = output {
+                facts.set(*id, fact);
+            }
+        }
+    }
+    facts
+}
+
+/// What is known before anything is inferred: constants and inputs.
+fn known_facts(graph: &Graph, inputs: &[Fact]) -> Facts {
+    let constant =
+        |value: &ValueInfo| value.constant.clone().map_or_else(Fact::unknown, Fact::constant);
+    let mut facts = Facts(graph.values().iter().map(constant).collect());
     for (&id, fact) in graph.inputs().iter().zip(inputs) {
         if graph.constant(id).is_none() {
             facts.set(id, fact.clone());
         }
     }
+    facts
+}
+
+/// Infers every value of `graph` from `inputs`, one fact per graph input, and turns nodes that depend on constants
+/// alone into constants. The graph must be sorted.
+pub(crate) fn infer_and_fold(graph: &mut Graph, inputs: &[Fact]) -> Result<Facts, GraphError> {
+    let mut facts = known_facts(graph, inputs);
     for node in std::mem::take(&mut graph.nodes) {
         let mut inferred = infer_node(&node, &facts)?;
         if let Some(values) = fold(&node, &facts, &inferred)? {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::GraphError;
 use crate::fact::Fact;
-use crate::facts::Facts;
+use crate::facts::{Facts, infer_leniently};
 use crate::graph::{Dimension, Graph, ValueId};
 use crate::rewrites::{self, Applied};
 
@@ -53,6 +53,12 @@ impl OptimizedGraph {
     /// Which rewrites were applied, and how often.
     pub fn applied(&self) -> &[Applied] {
         &self.applied
+    }
+
+    /// What would be known of every value for inputs of other shapes, one per required input; where the graph as it
+    /// stands refuses them, nothing.
+    pub fn facts_for(&self, shapes: &[Vec<usize>]) -> Facts {
+        infer_leniently(&self.graph, &input_facts(&self.graph, shapes))
     }
 
     /// Gives up the graph's hold on a constant, so that a device that has packed it need not keep both.
@@ -171,22 +177,23 @@ impl Graph {
         }
         self.check_input_shapes(shapes)?;
         let mut graph = self.clone();
-        let mut given = shapes.iter();
-        let inputs: Vec<Fact> = graph
-            .inputs()
-            .iter()
-            .map(|&id| {
-                if graph.constant(id).is_some() {
-                    return Fact::unknown();
-                }
-                let shape = given.next().expect("one shape per required input");
-                match &graph.value(id).declared {
-                    Some(declared) => Fact::new(declared.data_type, shape),
-                    None => Fact::unknown(),
-                }
-            })
-            .collect();
+        let inputs = input_facts(&graph, shapes);
         let (facts, applied) = rewrites::run(&mut graph, &inputs, stages)?;
         Ok(OptimizedGraph { graph, facts, applied })
     }
+}
+
+/// What the given shapes, one per required input, say of every input.
+fn input_facts(graph: &Graph, shapes: &[Vec<usize>]) -> Vec<Fact> {
+    let mut given = shapes.iter();
+    let fact = |&id: &ValueId| {
+        if graph.constant(id).is_some() {
+            return Fact::unknown();
+        }
+        match (given.next(), &graph.value(id).declared) {
+            (Some(shape), Some(declared)) => Fact::new(declared.data_type, shape),
+            _ => Fact::unknown(),
+        }
+    };
+    graph.inputs().iter().map(fact).collect()
 }

@@ -63,6 +63,23 @@ impl Peer {
         }
     }
 
+    /// Stops the process: threads that spin between runs would take time from whoever is measured meanwhile.
+    pub(super) fn pause(&self) -> Result<()> {
+        self.signal("-STOP")
+    }
+
+    /// Lets a stopped process go on.
+    pub(super) fn resume(&self) -> Result<()> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Result<()> {
+        let status =
+            Command::new("kill").args([signal, &self.process.id().to_string()]).status()?;
+        anyhow::ensure!(status.success(), "cannot send {signal} to the peer");
+        Ok(())
+    }
+
     /// Sends one command and reads one number from its answer.
     pub(super) fn number(&mut self, command: &Value, key: &str) -> Result<f64> {
         let answer = self.ask(command)?;

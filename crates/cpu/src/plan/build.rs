@@ -1,15 +1,18 @@
 //! From an optimised graph to an execution plan: kernels are selected, weights packed, buffers placed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use weft_device::{ExecutionReport, StepReport};
 use weft_ir::buffers::{Lifetime, plan_buffers};
 use weft_ir::operators::layout::is_view;
 use weft_ir::{Fact, InputFacts, Node, OptimizedGraph, ValueId};
 
+use super::chunks::{Chunking, segments};
 use super::copy_step::CopyStep;
 use super::kernel::Kernel;
 use super::reference_step::ReferenceStep;
+use super::segment_uses::SegmentUses;
 use super::select::select;
 use super::site::{Selected, Site};
 use super::slot::{Operand, Slot, is_dense};
@@ -18,10 +21,12 @@ use crate::Isa;
 use crate::weights::WeightStore;
 
 /// A step whose operands have no place yet.
-struct Draft {
+pub(super) struct Draft {
     kernel: Box<dyn Kernel>,
-    inputs: Vec<Option<ValueId>>,
-    outputs: Vec<Option<ValueId>>,
+    /// It was made for one chunk of the batch.
+    is_cut: bool,
+    pub(super) inputs: Vec<Option<ValueId>>,
+    pub(super) outputs: Vec<Option<ValueId>>,
 }
 
 /// Builds the plan. Constants that kernels have packed are released as soon as they are.
@@ -35,7 +40,9 @@ pub(crate) fn build(
     let mut drafts = Vec::new();
     let mut views: HashMap<ValueId, ValueId> = HashMap::new();
     let mut readers_left = reader_counts(&graph);
-    for node in graph.graph().nodes().to_vec() {
+    let chunking = Chunking::of(&graph);
+    let cut = cut_nodes(&graph, chunking.as_ref());
+    for (node_index, node) in graph.graph().nodes().to_vec().into_iter().enumerate() {
         let flops = flops(&node, &graph);
         report.flops += flops;
         if let Some((input, output)) = view_of(&node, &graph) {
@@ -43,11 +50,18 @@ pub(crate) fn build(
             views.insert(output, source);
             continue;
         }
-        let site = Site { node: &node, graph: &graph, weights, isa, workers };
-        let Selected { kernel, reads } = select(&site).unwrap_or_else(|| Selected {
-            kernel: Box::new(ReferenceStep::new(&node)),
-            reads: (0..node.inputs.len()).collect(),
-        });
+        let whole =
+            Site { node: &node, graph: &graph, facts: graph.facts(), weights, isa, workers };
+        let for_chunk = chunking
+            .as_ref()
+            .filter(|_| cut[node_index])
+            .and_then(|chunking| select(&Site { facts: &chunking.facts, ..whole }));
+        let is_cut = for_chunk.is_some();
+        let Selected { kernel, reads } =
+            for_chunk.or_else(|| select(&whole)).unwrap_or_else(|| Selected {
+                kernel: Box::new(ReferenceStep::new(&node)),
+                reads: (0..node.inputs.len()).collect(),
+            });
         report.weight_bytes += kernel.weight_bytes();
         report.steps.push(StepReport {
             node: node.name.clone(),
@@ -64,9 +78,9 @@ pub(crate) fn build(
             }
         }
         let inputs = reads.iter().map(|&index| node.input(index)).collect();
-        drafts.push(Draft { kernel, inputs, outputs: node.outputs.clone() });
+        drafts.push(Draft { kernel, is_cut, inputs, outputs: node.outputs.clone() });
     }
-    place(graph, drafts, views, report)
+    place(&graph, drafts, &views, chunking.as_ref(), report)
 }
 
 /// How many node inputs and graph outputs read each value.
@@ -96,14 +110,45 @@ fn view_of(node: &Node, graph: &OptimizedGraph) -> Option<(ValueId, ValueId)> {
     is_plain.then_some((input, output))
 }
 
+/// Which nodes run chunk by chunk: those of runs of at least two that can be cut, views between them not counted.
+fn cut_nodes(graph: &OptimizedGraph, chunking: Option<&Chunking>) -> Vec<bool> {
+    let nodes = graph.graph().nodes();
+    let mut cut = vec![false; nodes.len()];
+    let Some(chunking) = chunking else { return cut };
+    let steps: Vec<usize> =
+        (0..nodes.len()).filter(|&index| view_of(&nodes[index], graph).is_none()).collect();
+    let can_be_cut: Vec<bool> =
+        steps.iter().map(|&index| chunking.cuts(&nodes[index], graph)).collect();
+    for segment in segments(&can_be_cut) {
+        steps[segment].iter().for_each(|&index| cut[index] = true);
+    }
+    cut
+}
+
+/// The drafts in groups that run together, with the number of chunks.
+fn group(drafts: &[Draft], chunk_count: usize) -> Vec<(Range<usize>, usize)> {
+    let is_cut: Vec<bool> = drafts.iter().map(|draft| draft.is_cut).collect();
+    let mut groups = Vec::new();
+    let mut done = 0;
+    for end in 1..=is_cut.len() {
+        if end == is_cut.len() || is_cut[end] != is_cut[done] {
+            groups.push((done..end, if is_cut[done] { chunk_count } else { 1 }));
+            done = end;
+        }
+    }
+    groups
+}
+
 /// Gives every value its place and every draft its operands.
 fn place(
-    graph: OptimizedGraph,
+    graph: &OptimizedGraph,
     drafts: Vec<Draft>,
-    views: HashMap<ValueId, ValueId>,
+    views: &HashMap<ValueId, ValueId>,
+    chunking: Option<&Chunking>,
     mut report: ExecutionReport,
 ) -> ExecutionPlan {
     let root = |id: ValueId| views.get(&id).copied().unwrap_or(id);
+    let mut segments = group(&drafts, chunking.map_or(1, |chunking| chunking.count));
     let mut slots: HashMap<ValueId, Slot> = HashMap::new();
     let inputs: Vec<ValueId> = graph.graph().required_inputs().collect();
     for (index, &id) in inputs.iter().enumerate() {
@@ -122,36 +167,29 @@ fn place(
         }
     }
 
+    let uses = SegmentUses::new(&drafts, &segments, root);
     let mut heap_slots = 0;
     let mut arena: Vec<ValueId> = Vec::new();
     let mut lifetimes: Vec<Lifetime> = Vec::new();
-    let mut places: HashMap<ValueId, usize> = HashMap::new();
-    for (step, draft) in drafts.iter().enumerate() {
-        for &id in draft.outputs.iter().flatten() {
-            if slots.contains_key(&id) {
-                continue;
-            }
-            let fact = graph.fact(id);
-            if is_dense(fact) {
-                places.insert(id, arena.len());
-                arena.push(id);
-                let size_bytes = fact.size_bytes().unwrap_or(0);
-                lifetimes.push(Lifetime { size_bytes, first_step: step, last_step: step });
-            } else {
-                slots.insert(id, Slot::Heap(heap_slots));
-                heap_slots += 1;
-            }
+    for id in drafts.iter().flat_map(|draft| draft.outputs.iter().flatten().copied()) {
+        if slots.contains_key(&id) {
+            continue;
         }
-        for &id in draft.inputs.iter().flatten() {
-            if let Some(&place) = places.get(&root(id)) {
-                lifetimes[place].last_step = step;
-            }
+        if !is_dense(graph.fact(id)) {
+            slots.insert(id, Slot::Heap(heap_slots));
+            heap_slots += 1;
+            continue;
         }
-    }
-    for (id, _) in &copies {
-        if let Some(&place) = places.get(&root(*id)) {
-            lifetimes[place].last_step = drafts.len();
+        let facts = match chunking {
+            Some(chunking) if uses.is_local(id) => &chunking.facts,
+            _ => graph.facts(),
+        };
+        let mut lifetime = uses.lifetime(id, facts.of(id).size_bytes().unwrap_or(0));
+        if copies.iter().any(|(copied, _)| root(*copied) == id) {
+            lifetime.last_step = drafts.len();
         }
+        arena.push(id);
+        lifetimes.push(lifetime);
     }
     let buffers = plan_buffers(&lifetimes);
     for (id, &offset_bytes) in arena.iter().zip(&buffers.offsets_bytes) {
@@ -159,27 +197,42 @@ fn place(
     }
     report.arena_bytes = buffers.arena_bytes;
 
-    let operand = |id: ValueId| {
-        let fact = Fact { constant: None, ..graph.fact(id).clone() };
+    let operand = |id: ValueId, is_cut: bool| {
         let slot = match graph.graph().constant(id) {
             Some(tensor) => Slot::Constant(tensor.clone()),
             None => {
                 slots.get(&root(id)).cloned().expect("every value that is read was given a place")
             }
         };
-        Operand { slot, fact }
+        let cut = chunking.filter(|_| is_cut && !matches!(slot, Slot::Constant(_)));
+        let fact = Fact {
+            constant: None,
+            ..cut.map_or(graph.fact(id), |chunking| chunking.facts.of(id)).clone()
+        };
+        let is_whole = cut.is_none() || uses.is_local(root(id));
+        let chunk_stride = if is_whole { 0 } else { fact.element_count().unwrap_or(0) };
+        Operand { slot, fact, chunk_stride }
     };
     let mut steps: Vec<Step> = drafts
         .into_iter()
         .map(|draft| Step {
             kernel: draft.kernel,
-            inputs: draft.inputs.into_iter().map(|id| id.map(operand)).collect(),
-            outputs: draft.outputs.into_iter().map(|id| id.map(operand)).collect(),
+            inputs: draft
+                .inputs
+                .into_iter()
+                .map(|id| id.map(|id| operand(id, draft.is_cut)))
+                .collect(),
+            outputs: draft
+                .outputs
+                .into_iter()
+                .map(|id| id.map(|id| operand(id, draft.is_cut)))
+                .collect(),
         })
         .collect();
-    let mut outputs: Vec<Operand> = graph.graph().outputs().iter().map(|&id| operand(id)).collect();
+    let mut outputs: Vec<Operand> =
+        graph.graph().outputs().iter().map(|&id| operand(id, false)).collect();
     for (id, index) in copies {
-        let output = Operand { slot: Slot::Output(index), ..operand(id) };
+        let output = Operand { slot: Slot::Output(index), ..operand(id, false) };
         outputs[index] = output.clone();
         let kernel = Box::new(CopyStep);
         report.steps.push(StepReport {
@@ -188,11 +241,16 @@ fn place(
             kernel: kernel.name(),
             flops: 0,
         });
-        steps.push(Step { kernel, inputs: vec![Some(operand(id))], outputs: vec![Some(output)] });
+        segments.push((steps.len()..steps.len() + 1, 1));
+        steps.push(Step {
+            kernel,
+            inputs: vec![Some(operand(id, false))],
+            outputs: vec![Some(output)],
+        });
     }
     let inputs = inputs
         .iter()
         .map(|&id| (graph.graph().value(id).name.clone(), graph.fact(id).clone()))
         .collect();
-    ExecutionPlan { steps, inputs, outputs, heap_slots, report }
+    ExecutionPlan { steps, segments, inputs, outputs, heap_slots, report }
 }

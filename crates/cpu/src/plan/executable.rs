@@ -79,15 +79,24 @@ impl CpuExecutable {
         self.lane
             .pool
             .run(|worker| {
-                for (index, step) in self.plan.steps.iter().enumerate() {
-                    if memory.has_failed() {
-                        return;
-                    }
-                    let call =
-                        Call { memory: &memory, inputs: &step.inputs, outputs: &step.outputs };
-                    step.kernel.run(worker, &call);
-                    if worker.index() == 0 {
-                        after_step(index);
+                for (steps, chunks) in &self.plan.segments {
+                    for (chunk, index) in (0..*chunks)
+                        .flat_map(|chunk| steps.clone().map(move |index| (chunk, index)))
+                    {
+                        if memory.has_failed() {
+                            return;
+                        }
+                        let step = &self.plan.steps[index];
+                        let call = Call {
+                            memory: &memory,
+                            inputs: &step.inputs,
+                            outputs: &step.outputs,
+                            chunk,
+                        };
+                        step.kernel.run(worker, &call);
+                        if worker.index() == 0 {
+                            after_step(index);
+                        }
                     }
                 }
             })
@@ -131,13 +140,14 @@ impl Executable for CpuExecutable {
     }
 
     fn time_steps(&self, inputs: &[Value]) -> Result<Vec<Duration>, DeviceError> {
-        let ends = Mutex::new(Vec::with_capacity(self.plan.steps.len()));
-        let now = || ends.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
-        let start = Instant::now();
-        self.run_observed(inputs, |_| now())?;
-        let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let starts = std::iter::once(start).chain(ends.iter().copied());
-        Ok(ends.iter().zip(starts).map(|(end, start)| end.duration_since(start)).collect())
+        let times = Mutex::new((Instant::now(), vec![Duration::ZERO; self.plan.steps.len()]));
+        self.run_observed(inputs, |index| {
+            let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            let elapsed = now.duration_since(std::mem::replace(&mut times.0, now));
+            times.1[index] += elapsed;
+        })?;
+        Ok(times.into_inner().unwrap_or_else(PoisonError::into_inner).1)
     }
 
     fn report(&self) -> &ExecutionReport {

@@ -25,6 +25,7 @@ pub(crate) struct Call<'a> {
     pub(super) memory: &'a Memory<'a>,
     pub(super) inputs: &'a [Option<Operand>],
     pub(super) outputs: &'a [Option<Operand>],
+    pub(super) chunk: usize,
 }
 
 impl Call<'_> {
@@ -35,7 +36,7 @@ impl Call<'_> {
 
     /// The elements of an input that may be absent.
     pub(crate) fn optional_input(&self, index: usize) -> Option<&[f32]> {
-        self.inputs.get(index)?.as_ref().map(|operand| self.memory.read(operand))
+        self.inputs.get(index)?.as_ref().map(|operand| self.memory.read(operand, self.chunk))
     }
 
     /// An input of any type; copied where it lies in the arena.
@@ -48,7 +49,7 @@ impl Call<'_> {
 
     /// Where an output is to be written; `None` where nobody asked for it.
     pub(crate) fn optional_output(&self, index: usize) -> Option<SharedOutput<'_, f32>> {
-        self.outputs.get(index)?.as_ref().map(|operand| self.memory.write(operand))
+        self.outputs.get(index)?.as_ref().map(|operand| self.memory.write(operand, self.chunk))
     }
 
     /// Where the first output is to be written.

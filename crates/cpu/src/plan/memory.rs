@@ -46,29 +46,33 @@ impl<'run> Memory<'run> {
         self.failure.into_inner()
     }
 
-    /// The elements of a dense operand.
-    pub(crate) fn read<'a>(&'a self, operand: &'a Operand) -> &'a [f32] {
-        let len = operand.len();
+    /// The elements of one chunk of a dense operand.
+    pub(crate) fn read<'a>(&'a self, operand: &'a Operand, chunk: usize) -> &'a [f32] {
+        let (start, len) = (chunk * operand.chunk_stride, operand.len());
         match &operand.slot {
             // SAFETY: the buffer plan keeps values that are alive at the same time apart, and a step writes only its
             // outputs, which are never its inputs; so nothing writes these elements while the step reads them.
             Slot::Arena { offset_bytes } => unsafe {
-                self.arena.slice(offset_bytes / size_of::<f32>(), len)
+                self.arena.slice(offset_bytes / size_of::<f32>() + start, len)
             },
             // SAFETY: an output is written by the one step that produces it, and read only by later ones.
-            Slot::Output(index) => unsafe { self.outputs[*index].slice(0, len) },
-            Slot::Input(index) => dense(self.inputs[*index].tensor()),
+            Slot::Output(index) => unsafe { self.outputs[*index].slice(start, len) },
+            Slot::Input(index) => {
+                dense(self.inputs[*index].tensor()).get(start..start + len).unwrap_or(&[])
+            }
             Slot::Constant(tensor) => dense(Some(tensor)),
             Slot::Heap(_) => &[],
         }
     }
 
-    /// Where a dense operand is to be written.
-    pub(crate) fn write(&self, operand: &Operand) -> SharedOutput<'_, f32> {
-        let len = operand.len();
+    /// Where one chunk of a dense operand is to be written.
+    pub(crate) fn write(&self, operand: &Operand, chunk: usize) -> SharedOutput<'_, f32> {
+        let (start, len) = (chunk * operand.chunk_stride, operand.len());
         match &operand.slot {
-            Slot::Arena { offset_bytes } => self.arena.part(offset_bytes / size_of::<f32>(), len),
-            Slot::Output(index) => self.outputs[*index].part(0, len),
+            Slot::Arena { offset_bytes } => {
+                self.arena.part(offset_bytes / size_of::<f32>() + start, len)
+            }
+            Slot::Output(index) => self.outputs[*index].part(start, len),
             other => unreachable!("{other:?} is never written by a kernel"),
         }
     }
@@ -85,7 +89,7 @@ impl<'run> Memory<'run> {
             }
             Slot::Arena { .. } | Slot::Output(_) => {
                 let shape = operand.fact.shape().unwrap_or_default();
-                Ok(Tensor::from_vec(shape, self.read(operand).to_vec())?.into())
+                Ok(Tensor::from_vec(shape, self.read(operand, 0).to_vec())?.into())
             }
         }
     }
@@ -102,7 +106,7 @@ impl<'run> Memory<'run> {
             let expected = operand.fact.shape().unwrap_or_default();
             return Err(OperatorError::Shapes { left: expected, right: tensor.shape().to_vec() });
         }
-        let target = self.write(operand);
+        let target = self.write(operand, 0);
         // SAFETY: a reference step stores its outputs from one worker alone, and nothing else runs beside it.
         unsafe { target.slice_mut(0, elements.len()) }.copy_from_slice(elements);
         Ok(())

@@ -1,7 +1,7 @@
 //! One node as kernel selection sees it.
 
 use weft_ir::operators::elementwise::BoundInput;
-use weft_ir::{Activation, Fact, Node, Operator, OptimizedGraph, Tensor};
+use weft_ir::{Activation, Fact, Facts, Node, Operator, OptimizedGraph, Tensor};
 
 use super::kernel::Kernel;
 use super::slot::is_dense;
@@ -12,6 +12,8 @@ use crate::weights::WeightStore;
 pub(crate) struct Site<'a> {
     pub(crate) node: &'a Node,
     pub(crate) graph: &'a OptimizedGraph,
+    /// What is known of the values: of the whole batch, or of one chunk of it.
+    pub(crate) facts: &'a Facts,
     pub(crate) weights: &'a WeightStore,
     pub(crate) isa: Isa,
     pub(crate) workers: usize,
@@ -37,7 +39,7 @@ impl<'a> Site<'a> {
 
     /// What is known of an input; `None` where it is absent.
     pub(crate) fn input_fact(&self, index: usize) -> Option<&'a Fact> {
-        Some(self.graph.fact(self.node.input(index)?))
+        Some(self.facts.of(self.node.input(index)?))
     }
 
     /// The shape of an input that lies densely in memory as `f32`.
@@ -48,7 +50,7 @@ impl<'a> Site<'a> {
 
     /// The shape of the first output, where it lies densely in memory as `f32` and is the only one asked for.
     pub(crate) fn dense_output(&self) -> Option<Vec<usize>> {
-        let fact = self.graph.fact(self.node.output()?);
+        let fact = self.facts.of(self.node.output()?);
         let is_only = self.node.outputs.iter().skip(1).all(Option::is_none);
         if is_only && is_dense(fact) { fact.shape() } else { None }
     }

@@ -25,8 +25,10 @@ pub(crate) enum Slot {
 pub(crate) struct Operand {
     /// Where it lies.
     pub(crate) slot: Slot,
-    /// What is known of it.
+    /// What is known of it, or of one chunk of it.
     pub(crate) fact: Fact,
+    /// From one chunk to the next, in elements; 0 where every chunk uses the same memory.
+    pub(crate) chunk_stride: usize,
 }
 
 impl Operand {

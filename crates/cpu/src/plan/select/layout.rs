@@ -58,7 +58,7 @@ fn split(site: &Site<'_>) -> Option<Selected> {
     let mut offset = 0;
     let mut parts = Vec::new();
     for output in &site.node.outputs {
-        let fact = site.graph.fact((*output)?);
+        let fact = site.facts.of((*output)?);
         let shape = if is_dense(fact) { fact.shape()? } else { return None };
         parts.push(StridedCopy::split_part(&shape, axis, offset, input[axis]).ok()?);
         offset += shape[axis];
