@@ -32,6 +32,8 @@ enum Command {
     /// Measure models and compare with other engines
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Load and run a small bundled zoo
+    Demo(commands::demo::Options),
     /// Show what is here: devices, their units, their instruction sets
     Devices(commands::devices::Options),
 }
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Inspect(options) => commands::inspect::run(&options),
         Command::Infer(options) => commands::infer::run(&options),
         Command::Bench(command) => bench::run(&command),
+        Command::Demo(options) => commands::demo::run(&options),
         Command::Devices(options) => commands::devices::run(&options),
     };
     match outcome {

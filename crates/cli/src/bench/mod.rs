@@ -9,6 +9,8 @@ mod statistics;
 mod steps;
 mod timing;
 
+pub(crate) use timing::Subject;
+
 use anyhow::Result;
 use clap::Subcommand;
 

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use weft_cpu::CpuDevice;
-use weft_device::{Device, Executable, UnitSet};
+use weft_device::{Device, Executable, ExecutionReport, UnitSet};
 use weft_ir::{Graph, Value};
 
+use super::statistics::median;
 use crate::model_file::{self, DimensionOptions};
 
 /// A model on a partition, with inputs.
-pub(super) struct Subject {
+pub(crate) struct Subject {
     pub(super) graph: Graph,
     pub(super) inputs: Vec<Value>,
     pub(super) executable: Box<dyn Executable>,
@@ -19,7 +20,7 @@ pub(super) struct Subject {
 
 impl Subject {
     /// Loads a model file and prepares it for random inputs.
-    pub(super) fn new(
+    pub(crate) fn new(
         path: &Path,
         batch: usize,
         dimensions: &DimensionOptions,
@@ -40,6 +41,16 @@ impl Subject {
         let start = Instant::now();
         self.executable.run(&self.inputs)?;
         Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+
+    /// What the device made of the model.
+    pub(crate) fn report(&self) -> &ExecutionReport {
+        self.executable.report()
+    }
+
+    /// The median latency in milliseconds.
+    pub(crate) fn median_ms(&self, budget: Duration) -> Result<f64> {
+        Ok(median(&self.latencies_ms(1, budget)?))
     }
 
     /// Latencies in milliseconds over at least `least` runs and as many as fit into `budget`, after a warm-up.

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod infer;
 pub(crate) mod inspect;

@@ -1,0 +1,50 @@
+# `make demo` shows what Weft does, `make test` checks all of it from a fresh machine with Rust and Python.
+
+VENV := .venv
+PYTHON ?= python3
+ONNX_DATA := $(VENV)/onnx-data
+# CPU tests of big zoo models against onnxruntime: `make test FULL=1` runs all of them, the default a few.
+FULL ?= 0
+
+.PHONY: demo test check format lint doc peers peers-test clean
+
+demo:
+	cargo build --release -p weft-cli
+	./target/release/weft demo
+
+## Everything CI runs: fast checks first.
+test: $(VENV)/ready
+	cargo fmt --all --check
+	cargo test --workspace --exclude weft-conformance
+	WEFT_ONNX_DATA=$(abspath $(ONNX_DATA)) cargo test -p weft-conformance
+	cargo build --release -p weft-cli
+	$(VENV)/bin/python tests/cli.py ./target/release/weft
+	$(VENV)/bin/python tests/zoo_agreement.py ./target/release/weft $(if $(filter 1,$(FULL)),--full)
+
+check: format lint test doc
+
+format:
+	cargo fmt --all
+
+lint:
+	cargo clippy --workspace --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+## The comparison with onnxruntime in the README.
+peers: $(VENV)/ready
+	cargo build --release -p weft-cli
+	WEFT_PYTHON=$(VENV)/bin/python ./target/release/weft bench peers
+
+# The standard's test data is inside the package onnx 1.22.0 and in no later one.
+$(VENV)/ready: tests/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --requirement tests/requirements.txt
+	rm -rf $(ONNX_DATA)
+	cp -r $$($(VENV)/bin/python -c "import onnx, os; print(os.path.dirname(onnx.__file__))")/backend/test/data/node $(ONNX_DATA)
+	touch $@
+
+clean:
+	cargo clean
+	rm -rf $(VENV)

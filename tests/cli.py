@@ -1,0 +1,148 @@
+"""The command line as a user meets it: good runs, and bad input that must end in exit code 2 and one clear message."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import onnx
+from onnx import TensorProto, helper
+
+WEFT = sys.argv[1]
+passed = failed = 0
+
+
+def run(*arguments):
+    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def expect(name, condition, detail=""):
+    global passed, failed
+    if condition:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED {name}: {detail}")
+
+
+def good(name, *arguments, says=""):
+    result = run(*arguments)
+    expect(name, result.returncode == 0 and says in result.stdout, result.stderr or result.stdout)
+    return result
+
+
+def bad(name, *arguments, says):
+    result = run(*arguments)
+    message = result.stderr
+    is_clear = result.returncode == 2 and says in message and "panicked" not in message
+    expect(name, is_clear, f"exit {result.returncode}: {message}")
+
+
+def save_model(path, nodes, inputs, outputs, initialisers=(), opset=17):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initialisers))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 8
+    with open(path, "wb") as file:
+        file.write(model.SerializeToString())
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def good_runs(folder):
+    model = os.path.join(folder, "tiny.onnx")
+    good("zoo lists", "zoo", says="resnet50")
+    good("zoo writes", "zoo", "tiny_resnet", "-o", model, says="nodes")
+    good("zoo external", "zoo", "tiny_vgg", "-o", os.path.join(folder, "external.onnx"), "--external-data")
+    good("external data is read", "infer", os.path.join(folder, "external.onnx"), "--random", 1, says="ms on cores")
+    good("inspect", "inspect", model, "--steps", says="fold-batch-norm")
+    report = json.loads(good("inspect json", "inspect", model, "--json").stdout)
+    expect("inspect counts", report["flops"] > 0 and report["arena_bytes"] > 0 and len(report["steps"]) > 5)
+    devices = json.loads(good("devices json", "devices", "--json").stdout)
+    expect("devices", devices["devices"][0]["kind"] == "cpu")
+    shape = report["inputs"][0]["shape"]
+    x = os.path.join(folder, "x.npy")
+    y = os.path.join(folder, "y.npy")
+    numpy.save(x, numpy.random.default_rng(1).standard_normal(shape, dtype=numpy.float32))
+    good("infer", "infer", model, "--input", f"input={x}", "--output", y, "--cores", "0", says="ms on cores 0")
+    expect("output is written", numpy.isfinite(numpy.load(y)).all())
+    good("bench", "bench", "model", model, "--batch", "1,2", "--seconds", "0.05", "--steps", says="% of peak")
+    return model, x
+
+
+def bad_arguments(model, x, folder):
+    bad("no such file", "infer", os.path.join(folder, "none.onnx"), says="none.onnx")
+    bad("no such zoo model", "zoo", "resnet51", says="resnet50")
+    bad("missing input", "infer", model, says="'input'")
+    bad("wrong input name", "infer", model, "--input", f"image={x}", says="'image'")
+    bad("input given twice", "infer", model, "--input", x, "--input", x, says="twice")
+    bad("no such core", "infer", model, "--input", x, "--cores", "99", says="99")
+    bad("no cores", "infer", model, "--input", x, "--cores", "", says="cores")
+    bad("no such dimension", "inspect", model, "--dim", "time=3", says="time")
+    bad("unknown output", "infer", model, "--input", x, "--output", "z=y.npy", says="'z'")
+    wrong = os.path.join(folder, "wrong.npy")
+    numpy.save(wrong, numpy.zeros((1, 3, 7), dtype=numpy.float32))
+    bad("wrong rank", "infer", model, "--input", wrong, says="rank 3")
+    numpy.save(wrong, numpy.zeros((1, 5, 32, 32), dtype=numpy.float32))
+    bad("wrong channels", "infer", model, "--input", wrong, says="axis 1")
+    numpy.save(wrong, numpy.zeros((1, 3, 32, 32), dtype=numpy.int64))
+    bad("wrong type", "infer", model, "--input", wrong, says="int64")
+    with open(wrong, "wb") as file:
+        file.write(b"\x93NUMPY nonsense")
+    bad("broken array", "infer", model, "--input", wrong, says="wrong.npy")
+    bad("output folder missing", "infer", model, "--input", x, "--output", os.path.join(folder, "no", "y.npy"), says="y.npy")
+
+
+def hostile_models(model, folder):
+    path = os.path.join(folder, "hostile.onnx")
+    whole = open(model, "rb").read()
+    for length in (0, 1, 10, len(whole) // 2, len(whole) - 1):
+        with open(path, "wb") as file:
+            file.write(whole[:length])
+        bad(f"truncated at {length}", "inspect", path, says="hostile.onnx")
+    with open(path, "wb") as file:
+        file.write(os.urandom(4096))
+    bad("garbage", "inspect", path, says="hostile.onnx")
+
+    x, y = value("x", [2]), value("y", [2])
+    node = helper.make_node
+    save_model(path, [node("Relu", ["a"], ["b"], "one"), node("Relu", ["b"], ["a"], "two"), node("Add", ["a", "x"], ["y"])], [x], [y])
+    bad("cycle", "inspect", path, says="cycle")
+    save_model(path, [node("Add", ["x", "missing"], ["y"], "sum")], [x], [y])
+    bad("undefined value", "inspect", path, says="'missing'")
+    save_model(path, [node("Nonsense", ["x"], ["z"], "n1"), node("Gibberish", ["z"], ["y"], "n2")], [x], [y])
+    bad("unsupported operators are all named", "inspect", path, says="Gibberish")
+    bad("with their nodes", "inspect", path, says="'n1'")
+    save_model(path, [node("Add", ["x", "w"], ["y"], "sum")], [x], [y], [helper.make_tensor("w", TensorProto.FLOAT, [3], [1, 2, 3])])
+    bad("shapes that do not fit", "inspect", path, says="'sum'")
+    huge = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1 << 40, 1 << 40])
+    save_model(path, [node("Add", ["x", "w"], ["y"], "sum")], [x], [y], [huge])
+    bad("overflowing weights", "inspect", path, says="'w'")
+    short = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1000], raw_data=b"1234")
+    save_model(path, [node("Add", ["x", "w"], ["y"], "sum")], [x], [y], [short])
+    bad("weights that are not there", "inspect", path, says="'w'")
+    shape = helper.make_tensor("s", TensorProto.INT64, [2], [1 << 33, 1 << 20])
+    save_model(path, [node("Expand", ["x", "s"], ["y"], "big")], [value("x", [1])], [value("y", None)], [shape])
+    bad("a result past the limit", "infer", path, "--random", 1, says="'big'")
+    outside = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+    for location in ("../secret", "/etc/passwd", "nowhere.bin"):
+        del outside.external_data[:]
+        outside.external_data.add(key="location", value=location)
+        save_model(path, [node("Add", ["x", "w"], ["y"], "sum")], [x], [y], [outside])
+        bad(f"external data at {location}", "inspect", path, says=os.path.basename(location))
+    index = value("i", [1], TensorProto.INT64)
+    save_model(path, [node("Gather", ["x", "i"], ["y"], "pick")], [x, index], [value("y", [1])])
+    i, v = os.path.join(folder, "i.npy"), os.path.join(folder, "v.npy")
+    numpy.save(i, numpy.array([7]))
+    numpy.save(v, numpy.zeros(2, dtype=numpy.float32))
+    bad("an index past the end", "infer", path, "--input", f"i={i}", "--input", f"x={v}", says="'pick'")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    model, x = good_runs(folder)
+    bad_arguments(model, x, folder)
+    hostile_models(model, folder)
+print(f"{passed} passed, {failed} failed")
+sys.exit(1 if failed else 0)
