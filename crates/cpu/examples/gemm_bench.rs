@@ -1,6 +1,7 @@
 //! Speed of matrix products on one core, as a share of what the core's multipliers can do.
 //!
-//! `cargo run --release -p weft-cpu --example gemm_bench`; `WEFT_CPU_ISA` selects a narrower instruction set.
+//! `cargo run --release -p weft-cpu --example gemm_bench`; `WEFT_CPU_ISA` selects a narrower instruction set,
+//! and an argument such as `x64` only those products whose shape contains it.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -41,11 +42,16 @@ const BATCHES: [(usize, [usize; 3], bool); 4] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let isa = Isa::detect();
+    let wanted = std::env::args().nth(1).unwrap_or_default();
     let peak = (0..50).map(|_| isa.run(MultiplyRegisters)).fold(0.0, f64::max);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}: {peak:.1} GFLOP/s in registers", isa.name())?;
     let worker = Worker::solo(isa);
     for [rows, depth, columns] in SHAPES {
+        let name = format!("{rows}x{depth}x{columns}");
+        if !name.contains(&wanted) {
+            continue;
+        }
         let weights = filled(depth * columns)?;
         let a = filled(rows * depth)?;
         let bias = filled(columns)?;
@@ -63,12 +69,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let pack_rate = 2.0 * packed.bytes() as f64 / packing * 1e-9;
         writeln!(
             out,
-            "{:>18}: {rate:6.1} GFLOP/s {:5.1} %  weights {read:5.1} GB/s, packed at {pack_rate:.1} GB/s",
-            format!("{rows}x{depth}x{columns}"),
+            "{name:>18}: {rate:6.1} GFLOP/s {:5.1} %  weights {read:5.1} GB/s, packed at {pack_rate:.1} GB/s",
             rate / peak * 100.0
         )?;
     }
     for (heads, [rows, depth, columns], b_transposed) in BATCHES {
+        let name =
+            format!("{heads} * {rows}x{depth}x{columns}{}", if b_transposed { "^T" } else { "" });
+        if !name.contains(&wanted) {
+            continue;
+        }
         let a = filled(heads * rows * depth)?;
         let b = filled(heads * depth * columns)?;
         let mut c = AlignedBuffer::zeroed(heads * rows * columns)?;
@@ -98,8 +108,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         // SAFETY: one worker alone uses the output.
         let seconds = best(|| unsafe { matmul(&worker, &products, output) });
         let rate = 2.0 * (heads * rows * depth * columns) as f64 / seconds * 1e-9;
-        let name =
-            format!("{heads} * {rows}x{depth}x{columns}{}", if b_transposed { "^T" } else { "" });
         writeln!(out, "{name:>18}: {rate:6.1} GFLOP/s {:5.1} %", rate / peak * 100.0)?;
     }
     Ok(())
@@ -113,12 +121,12 @@ fn filled(elements: usize) -> Result<AlignedBuffer, Box<dyn Error>> {
     Ok(buffer)
 }
 
-/// The least processor time that `work` takes, of as many tries as fit into a second.
+/// The least processor time that `work` takes, of as many tries as fit into a fifth of a second.
 fn best(mut work: impl FnMut()) -> f64 {
     let begin = thread_time();
     let mut least = f64::INFINITY;
     let mut tries = 0;
-    while tries < 3 || thread_time() - begin < Duration::from_millis(800) {
+    while tries < 3 || thread_time() - begin < Duration::from_millis(200) {
         let before = thread_time();
         work();
         least = least.min((thread_time() - before).as_secs_f64());

@@ -6,8 +6,8 @@ use crate::simd::Simd;
 /// The most rows any kernel takes.
 pub(super) const MOST_ROWS: usize = 12;
 
-/// How many steps of the sum are written out one after another.
-const UNROLL: usize = 4;
+/// How many sums a single row is spread over.
+const CHAINS: usize = 4;
 
 /// One use of a kernel. Strides are in values.
 #[derive(Clone, Copy)]
@@ -102,14 +102,8 @@ impl<const ROWS: usize, const VECTORS: usize> SimdTask for Kernel<'_, ROWS, VECT
         let (mut a, mut b) = (call.a, call.b);
         // SAFETY: the maker promises `depth` values in each of `ROWS` rows of `a`, and `depth` rows of `width` in `b`.
         unsafe {
-            for _ in 0..call.depth / UNROLL {
-                for offset in 0..UNROLL {
-                    step(simd, a.add(offset), call.a_stride, b.add(offset * width), &mut sums);
-                }
-                a = a.add(UNROLL);
-                b = b.add(UNROLL * width);
-            }
-            for _ in 0..call.depth % UNROLL {
+            // Not unrolled: the compiler would read ahead more of `a` than there are registers to hold.
+            for _ in 0..call.depth {
                 step(simd, a, call.a_stride, b, &mut sums);
                 a = a.add(1);
                 b = b.add(width);
@@ -132,21 +126,21 @@ impl<const VECTORS: usize> SimdTask for SingleRow<'_, VECTORS> {
         const AHEAD: usize = 1024;
         let call = self.0;
         let width = VECTORS * S::LANES;
-        let mut chains = [[[simd.zero(); VECTORS]; 1]; UNROLL];
+        let mut chains = [[[simd.zero(); VECTORS]; 1]; CHAINS];
         let (mut a, mut b) = (call.a, call.b);
         // SAFETY: the maker promises `depth` values of `a`, and `depth` rows of `width` in `b`.
         unsafe {
-            for _ in 0..call.depth / UNROLL {
-                for line in 0..UNROLL * width / 16 {
+            for _ in 0..call.depth / CHAINS {
+                for line in 0..CHAINS * width / 16 {
                     simd.prefetch(b.wrapping_add(AHEAD + line * 16));
                 }
                 for (offset, sums) in chains.iter_mut().enumerate() {
                     step(simd, a.add(offset), 0, b.add(offset * width), sums);
                 }
-                a = a.add(UNROLL);
-                b = b.add(UNROLL * width);
+                a = a.add(CHAINS);
+                b = b.add(CHAINS * width);
             }
-            for _ in 0..call.depth % UNROLL {
+            for _ in 0..call.depth % CHAINS {
                 step(simd, a, 0, b, &mut chains[0]);
                 a = a.add(1);
                 b = b.add(width);
