@@ -63,6 +63,9 @@ fn turn(view: &View<'_>, root: usize, permutation: &[usize]) -> Option<Patch> {
     if !outputs_fit {
         return None;
     }
+    if !parameters_are_constant(view, node) {
+        return None;
+    }
     let mut nodes = NewNodes::new(view, root);
     let mut inputs = Vec::with_capacity(node.inputs.len());
     for input in &node.inputs {
@@ -107,6 +110,14 @@ fn turn_input(
         }
         _ => None,
     }
+}
+
+/// True where every input that is no image is a constant: weights that are computed would be taken for images.
+fn parameters_are_constant(view: &View<'_>, node: &Node) -> bool {
+    let is_image = |index: usize| index == 0 || index == 3 && node.is::<FusedConv>().is_some();
+    let mut parameters = node.inputs.iter().enumerate().filter(|(index, _)| !is_image(*index));
+    spreads_constants(node)
+        || parameters.all(|(_, id)| id.is_none_or(|id| view.constant(id).is_some()))
 }
 
 /// True for operators that spread a constant over the axes of their other inputs.
@@ -160,6 +171,16 @@ mod tests {
         let last = node(&mut b, "Conv", &[scaled, second]);
         let graph = finish(b, last);
         assert_eq!(layout(&graph), ["Transpose", "Conv", "Relu", "Mul", "Conv", "Transpose"]);
+    }
+
+    #[test]
+    fn weights_that_are_computed_are_no_images() {
+        let mut b = GraphBuilder::new("dynamic", 17);
+        let x = b.input("x", DataType::F32, &[1, 3, 6, 5]);
+        let w = b.input("w", DataType::F32, &[4, 3, 3, 3]);
+        let conv = node(&mut b, "Conv", &[x, w]);
+        let graph = finish(b, conv);
+        assert_eq!(layout(&graph), ["Conv"]);
     }
 
     #[test]
