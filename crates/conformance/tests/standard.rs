@@ -1,8 +1,13 @@
-//! The standard's node tests, on the reference executor and on models that were saved and loaded again.
+//! The standard's node tests on every executor: the reference, models that were saved and loaded again, and the CPU
+//! device on one core and on two.
 
 use std::path::PathBuf;
 
-use weft_conformance::{Executor, Reference, RoundTrip, cases, run_suite};
+use std::sync::Arc;
+
+use weft_conformance::{Executor, OnDevice, Reference, RoundTrip, cases, run_suite};
+use weft_cpu::{CpuDevice, Isa};
+use weft_device::UnitSet;
 
 /// How many cases must pass; the rest belong to operators that are not claimed.
 const MIN_PASSED: usize = 1200;
@@ -40,4 +45,27 @@ fn the_reference_executor_conforms() {
 #[test]
 fn models_mean_the_same_after_being_saved_and_loaded() {
     check(&RoundTrip);
+}
+
+fn check_cpu(isa: Isa, cores: usize) {
+    let device = CpuDevice::with_isa(isa).expect("every machine has a CPU");
+    let units: UnitSet = device.units().iter().take(cores).collect();
+    check(
+        &OnDevice::new(Arc::new(device), &units).expect("the device's own units make a partition"),
+    );
+}
+
+#[test]
+fn one_core_conforms() {
+    check_cpu(Isa::detect(), 1);
+}
+
+#[test]
+fn two_cores_conform() {
+    check_cpu(Isa::detect(), 2);
+}
+
+#[test]
+fn the_portable_instruction_set_conforms() {
+    check_cpu(Isa::Portable, 1);
 }
