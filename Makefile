@@ -6,7 +6,7 @@ ONNX_DATA := $(VENV)/onnx-data
 # CPU tests of big zoo models against onnxruntime: `make test FULL=1` runs all of them, the default a few.
 FULL ?= 0
 
-.PHONY: demo test check format lint doc peers peers-test clean
+.PHONY: demo test check format lint doc peers clean
 
 demo:
 	cargo build --release -p weft-cli

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
 
 use crate::model::CpuModel;
-use crate::plan::{CpuExecutable, build};
+use crate::plan::{CpuExecutable, build, let_go};
 use crate::{AlignedBuffer, Isa, Pool};
 
 /// What runs on one partition: its pool, and its arena.
@@ -62,6 +62,8 @@ impl Partition for CpuPartition {
             model: model.name.clone(),
             source: Box::new(source),
         })?;
+        // Weights that rewrites have changed were copied; packing reads the others again, one after another.
+        model.graph.values().iter().filter_map(|value| value.constant.as_ref()).for_each(let_go);
         let plan = build(graph, &model.weights, self.isa, self.units.len());
         Ok(Box::new(CpuExecutable::new(&model.name, plan, self.lane.clone())))
     }

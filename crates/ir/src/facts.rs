@@ -19,6 +19,11 @@ impl Facts {
         &self.0[id.index()]
     }
 
+    /// Forgets a constant's content, and keeps its type and shape.
+    pub fn release_constant(&mut self, id: ValueId) {
+        self.0[id.index()].constant = None;
+    }
+
     pub(crate) fn set(&mut self, id: ValueId, fact: Fact) {
         if self.0.len() <= id.index() {
             self.0.resize(id.index() + 1, Fact::unknown());

@@ -64,8 +64,7 @@ impl OptimizedGraph {
     /// Gives up the graph's hold on a constant, so that a device that has packed it need not keep both.
     pub fn release_constant(&mut self, id: ValueId) {
         self.graph.value_mut(id).constant = None;
-        let fact = Fact { constant: None, ..self.facts.of(id).clone() };
-        self.facts.set(id, fact);
+        self.facts.release_constant(id);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Owns the register kernels: a few rows times one panel, summed in registers.
 
 use crate::SimdTask;
-use crate::simd::Simd;
+use crate::simd::{Simd, math};
 
 /// The most rows any kernel takes.
 pub(super) const MOST_ROWS: usize = 12;
@@ -38,6 +38,8 @@ pub(super) struct RegisterFinish {
     pub(super) residual_last: bool,
     /// Limits, where there are any.
     pub(super) range: Option<(f32, f32)>,
+    /// Whether the sums are gated as HardSwish does it.
+    pub(super) is_hard_swish: bool,
 }
 
 /// The most rows that a kernel of the given width can take without running out of registers.
@@ -211,6 +213,11 @@ unsafe fn store<S: Simd, const ROWS: usize, const VECTORS: usize>(
                 let (low, high) = (simd.splat(low), simd.splat(high));
                 for sum in sums.iter_mut().flatten() {
                     *sum = simd.min(high, simd.max(low, *sum));
+                }
+            }
+            if finish.is_hard_swish {
+                for sum in sums.iter_mut().flatten() {
+                    *sum = math::hard_swish(simd, *sum);
                 }
             }
             if !finish.residual.is_null() && finish.residual_last {

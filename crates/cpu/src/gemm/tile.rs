@@ -189,10 +189,20 @@ impl<A: RowSource + ?Sized> Product<'_, A> {
                 rest.run(simd);
             } else if !is_last {
                 self.multiply(simd, block, call);
-            } else if let Some((low, high)) = epilogue.activation.as_range() {
-                let range = (epilogue.activation != Activation::None).then_some((low, high));
-                let finish =
-                    RegisterFinish { bias, residual, residual_stride, residual_last, range };
+            } else if epilogue.activation.as_range().is_some()
+                || epilogue.activation == Activation::HardSwish
+            {
+                let is_hard_swish = epilogue.activation == Activation::HardSwish;
+                let is_none = epilogue.activation == Activation::None;
+                let range = epilogue.activation.as_range().filter(|_| !is_none);
+                let finish = RegisterFinish {
+                    bias,
+                    residual,
+                    residual_stride,
+                    residual_last,
+                    range,
+                    is_hard_swish,
+                };
                 call.finish = Some(&finish);
                 self.multiply(simd, block, call);
             } else {
@@ -202,6 +212,7 @@ impl<A: RowSource + ?Sized> Product<'_, A> {
                     residual_stride: 0,
                     residual_last: false,
                     range: None,
+                    is_hard_swish: false,
                 };
                 call.finish = Some(&finish);
                 self.multiply(simd, block, call);

@@ -124,22 +124,22 @@ impl Part<'_> {
     fn map<S: Simd, F: VectorFunction>(self, simd: S) {
         let Self { kernel, a, b, first, output } = self;
         let strides = kernel.walk.run_strides();
-        kernel.walk.for_each_run(first..first + output.len(), |run| {
+        for run in kernel.walk.runs(first..first + output.len()) {
             map_run::<S, F>(simd, kernel.activation, strides, a, b, run, first, output);
-        });
+        }
     }
 
     #[inline(always)]
     fn power<S: Simd>(self, simd: S) {
         let Self { kernel, a, b, first, output } = self;
         let strides = kernel.walk.run_strides();
-        kernel.walk.for_each_run(first..first + output.len(), |run| {
+        for run in kernel.walk.runs(first..first + output.len()) {
             let target = &mut output[run.start - first..][..run.count];
             power_run(strides, a, b, run, target);
             if kernel.activation != Activation::None {
                 activate(simd, kernel.activation, target);
             }
-        });
+        }
     }
 }
 

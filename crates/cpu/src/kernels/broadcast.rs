@@ -109,49 +109,61 @@ impl<const OPERANDS: usize> Broadcast<OPERANDS> {
         self.inner.strides
     }
 
-    /// Calls `body` for the runs that make up a range of results, in order.
-    #[inline(always)]
-    pub(crate) fn for_each_run(&self, range: Range<usize>, mut body: impl FnMut(Run<OPERANDS>)) {
-        if range.is_empty() {
-            return;
-        }
+    /// The runs that make up a range of results, in order.
+    pub(crate) fn runs(&self, range: Range<usize>) -> Runs<'_, OPERANDS> {
         let mut counters = vec![0; self.outer.len()];
         let mut offsets = [0; OPERANDS];
-        let mut row = range.start / self.inner.size;
+        let mut row = range.start / self.inner.size.max(1);
         for (axis, counter) in self.outer.iter().zip(&mut counters).rev() {
-            *counter = row % axis.size;
-            row /= axis.size;
+            *counter = row % axis.size.max(1);
+            row /= axis.size.max(1);
             for (offset, stride) in offsets.iter_mut().zip(axis.strides) {
                 *offset += *counter * stride;
             }
         }
-        let mut start = range.start;
-        loop {
-            let within = start % self.inner.size;
-            let count = (self.inner.size - within).min(range.end - start);
-            let mut run = Run { start, count, offsets };
-            for operand in 0..OPERANDS {
-                run.offsets[operand] += within * self.inner.strides[operand];
+        Runs { walk: self, rest: range, counters, offsets }
+    }
+}
+
+/// Runs one after another. An iterator and not a function that is given a closure: closures are not compiled for the
+/// instruction set of the kernel around them.
+pub(crate) struct Runs<'a, const OPERANDS: usize> {
+    walk: &'a Broadcast<OPERANDS>,
+    rest: Range<usize>,
+    counters: Vec<usize>,
+    offsets: [usize; OPERANDS],
+}
+
+impl<const OPERANDS: usize> Iterator for Runs<'_, OPERANDS> {
+    type Item = Run<OPERANDS>;
+
+    fn next(&mut self) -> Option<Run<OPERANDS>> {
+        let start = self.rest.start;
+        if self.rest.is_empty() {
+            return None;
+        }
+        let inner = self.walk.inner;
+        let within = start % inner.size;
+        let count = (inner.size - within).min(self.rest.len());
+        let mut run = Run { start, count, offsets: self.offsets };
+        for (offset, stride) in run.offsets.iter_mut().zip(inner.strides) {
+            *offset += within * stride;
+        }
+        self.rest.start += count;
+        for (axis, counter) in self.walk.outer.iter().zip(&mut self.counters).rev() {
+            *counter += 1;
+            for (offset, stride) in self.offsets.iter_mut().zip(axis.strides) {
+                *offset += stride;
             }
-            body(run);
-            start += count;
-            if start >= range.end {
-                return;
+            if *counter < axis.size {
+                break;
             }
-            for (axis, counter) in self.outer.iter().zip(&mut counters).rev() {
-                *counter += 1;
-                for (offset, stride) in offsets.iter_mut().zip(axis.strides) {
-                    *offset += stride;
-                }
-                if *counter < axis.size {
-                    break;
-                }
-                *counter = 0;
-                for (offset, stride) in offsets.iter_mut().zip(axis.strides) {
-                    *offset -= axis.size * stride;
-                }
+            *counter = 0;
+            for (offset, stride) in self.offsets.iter_mut().zip(axis.strides) {
+                *offset -= axis.size * stride;
             }
         }
+        Some(run)
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use weft_device::{ExecutionReport, StepReport};
 use weft_ir::buffers::{Lifetime, plan_buffers};
 use weft_ir::operators::layout::is_view;
-use weft_ir::{Fact, InputFacts, Node, OptimizedGraph, ValueId};
+use weft_ir::{Fact, InputFacts, Node, OptimizedGraph, Tensor, ValueId};
 
 use super::chunks::{Chunking, segments};
 use super::copy_step::CopyStep;
@@ -40,7 +40,7 @@ pub(crate) fn build(
     let mut drafts = Vec::new();
     let mut views: HashMap<ValueId, ValueId> = HashMap::new();
     let mut readers_left = reader_counts(&graph);
-    let chunking = Chunking::of(&graph);
+    let mut chunking = Chunking::of(&graph);
     let cut = cut_nodes(&graph, chunking.as_ref());
     for (node_index, node) in graph.graph().nodes().to_vec().into_iter().enumerate() {
         let flops = flops(&node, &graph);
@@ -73,14 +73,27 @@ pub(crate) fn build(
             let Some(id) = id else { continue };
             let left = &mut readers_left[id.index()];
             *left -= usize::from(!reads.contains(&index));
-            if *left == 0 && graph.graph().constant(*id).is_some() {
+            if *left == 0
+                && let Some(tensor) = graph.graph().constant(*id)
+            {
+                let_go(tensor);
                 graph.release_constant(*id);
+                if let Some(chunking) = &mut chunking {
+                    chunking.facts.release_constant(*id);
+                }
             }
         }
         let inputs = reads.iter().map(|&index| node.input(index)).collect();
         drafts.push(Draft { kernel, is_cut, inputs, outputs: node.outputs.clone() });
     }
     place(&graph, drafts, &views, chunking.as_ref(), report)
+}
+
+/// Lets go of the part of the model file that a packed weight was read from.
+pub(crate) fn let_go(tensor: &Tensor) {
+    if let Ok(elements) = tensor.elements::<f32>() {
+        weft_mapped_file::let_go(bytemuck::cast_slice(elements));
+    }
 }
 
 /// How many node inputs and graph outputs read each value.

@@ -12,7 +12,7 @@ mod select;
 mod site;
 mod slot;
 
-pub(crate) use build::build;
+pub(crate) use build::{build, let_go};
 pub(crate) use executable::CpuExecutable;
 
 use std::ops::Range;
