@@ -1,9 +1,8 @@
 //! Shared, immutable element storage: owned by the heap, or a view of a mapped file.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 use bytes::Bytes;
@@ -18,14 +17,21 @@ pub struct Array<T> {
 enum Storage<T> {
     Owned(Arc<Vec<T>>),
     /// Bytes whose length and alignment fit `T`, and how to read them.
-    Mapped(Bytes, fn(&[u8]) -> &[T], PhantomData<T>),
+    Mapped(Bytes, fn(&[u8]) -> &[T]),
+    /// Bytes whose alignment does not fit `T`; copied when they are first read, by each clone made before for itself.
+    Unaligned(Bytes, OnceLock<Arc<Vec<T>>>, fn(&[u8]) -> Vec<T>),
 }
 
 impl<T: Pod> Array<T> {
-    /// A view of `bytes` without copying, or `None` where length or alignment do not fit `T`.
+    /// A view of `bytes`, or `None` where their length does not fit `T`. Where their alignment does not fit, the
+    /// elements are copied when they are first read, and not before: models are larger than what is read of them at once.
     pub fn from_bytes(bytes: Bytes) -> Option<Self> {
-        bytemuck::try_cast_slice::<u8, T>(&bytes).ok()?;
-        Some(Self { storage: Storage::Mapped(bytes, bytemuck::cast_slice, PhantomData) })
+        if bytemuck::try_cast_slice::<u8, T>(&bytes).is_ok() {
+            return Some(Self { storage: Storage::Mapped(bytes, bytemuck::cast_slice) });
+        }
+        let fits = size_of::<T>() > 0 && bytes.len().is_multiple_of(size_of::<T>());
+        let copy = bytemuck::allocation::pod_collect_to_vec::<u8, T>;
+        fits.then(|| Self { storage: Storage::Unaligned(bytes, OnceLock::new(), copy) })
     }
 }
 
@@ -36,15 +42,38 @@ impl<T: Clone> Array<T> {
             Storage::Owned(shared) => {
                 Arc::try_unwrap(shared).unwrap_or_else(|shared| shared.to_vec())
             }
-            Storage::Mapped(..) => self.to_vec(),
+            _ => self.to_vec(),
         }
     }
 }
 
 impl<T> Array<T> {
-    /// Where the elements lie: equal for arrays that share storage.
-    pub fn address(&self) -> usize {
-        self.as_ptr() as usize
+    /// How many elements there are; asking does not copy them.
+    pub fn len(&self) -> usize {
+        match &self.storage {
+            Storage::Owned(elements) => elements.len(),
+            Storage::Mapped(bytes, _) | Storage::Unaligned(bytes, ..) => {
+                bytes.len() / size_of::<T>().max(1)
+            }
+        }
+    }
+
+    /// True where there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes that the elements are read from, where they are not owned.
+    pub fn source_bytes(&self) -> Option<&Bytes> {
+        match &self.storage {
+            Storage::Owned(_) => None,
+            Storage::Mapped(bytes, _) | Storage::Unaligned(bytes, ..) => Some(bytes),
+        }
+    }
+
+    /// True where reading the elements copies them out of [`Array::source_bytes`].
+    pub fn is_copied_when_read(&self) -> bool {
+        matches!(self.storage, Storage::Unaligned(..))
     }
 }
 
@@ -60,7 +89,8 @@ impl<T> Deref for Array<T> {
     fn deref(&self) -> &[T] {
         match &self.storage {
             Storage::Owned(elements) => elements,
-            Storage::Mapped(bytes, view, _) => view(bytes),
+            Storage::Mapped(bytes, view) => view(bytes),
+            Storage::Unaligned(bytes, copy, read) => copy.get_or_init(|| Arc::new(read(bytes))),
         }
     }
 }
@@ -82,12 +112,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_view_needs_matching_length_and_alignment() {
-        let floats = Bytes::from_owner(bytemuck::cast_slice::<f32, u8>(&[1.0, 2.0]).to_vec());
-        // A fresh heap block is aligned for f32, one byte further on is not.
-        assert_eq!(&*Array::<f32>::from_bytes(floats.clone()).unwrap(), &[1.0, 2.0]);
-        assert!(Array::<f32>::from_bytes(floats.slice(1..5)).is_none());
-        assert!(Array::<f32>::from_bytes(floats.slice(0..6)).is_none());
+    fn bytes_are_viewed_where_aligned_and_copied_on_reading_where_not() {
+        let mut content = vec![0u8];
+        content.extend_from_slice(bytemuck::cast_slice::<f32, u8>(&[1.0, 2.0]));
+        let bytes = Bytes::from(content);
+        let arrays = [0, 1, 2, 3].map(|shift| {
+            // One of four neighbouring starts is aligned for f32.
+            let mut padded = vec![0u8; shift];
+            padded.extend_from_slice(&bytes[1..]);
+            Array::<f32>::from_bytes(Bytes::from(padded).slice(shift..)).unwrap()
+        });
+        assert!(arrays.iter().any(|array| array.is_copied_when_read()));
+        assert!(arrays.iter().any(|array| !array.is_copied_when_read()));
+        for array in &arrays {
+            let before = array.clone();
+            assert_eq!((array.len(), before.len()), (2, 2));
+            assert_eq!(&**array, &[1.0, 2.0]);
+            assert_eq!(&*before, &[1.0, 2.0]);
+        }
+        assert!(Array::<f32>::from_bytes(bytes.slice(1..7)).is_none());
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Tensor {
         Self::new(shape, T::into_data(elements.into()))
     }
 
-    /// A tensor that views `bytes` in place where they are aligned, and copies them where not.
+    /// A tensor that views `bytes` in place where they are aligned, and copies them once they are read where not.
     pub fn from_bytes<T: Element + Pod>(
         shape: Vec<usize>,
         bytes: Bytes,
@@ -172,10 +172,8 @@ impl Tensor {
         if element_count(&shape) != Some(given) || !bytes.len().is_multiple_of(size_of::<T>()) {
             return Err(OperatorError::ElementCount { shape, given });
         }
-        let elements = match Array::from_bytes(bytes.clone()) {
-            Some(view) => view,
-            None => bytemuck::allocation::pod_collect_to_vec::<u8, T>(&bytes).into(),
-        };
+        let elements = Array::from_bytes(bytes)
+            .ok_or_else(|| OperatorError::ElementCount { shape: shape.clone(), given })?;
         Self::new(shape, T::into_data(elements))
     }
 
@@ -437,9 +435,14 @@ impl Tensor {
         Self::new(vec![count], data)
     }
 
-    /// Where the elements lie: equal for tensors that share storage.
-    pub fn address(&self) -> usize {
-        with_elements!(self, elements => elements.address())
+    /// The bytes that the elements are read from, where they are not owned: a part of a model file.
+    pub fn source_bytes(&self) -> Option<&Bytes> {
+        with_elements!(self, elements => elements.source_bytes())
+    }
+
+    /// True where reading the elements copies them out of [`Tensor::source_bytes`].
+    pub fn is_copied_when_read(&self) -> bool {
+        with_elements!(self, elements => elements.is_copied_when_read())
     }
 }
 

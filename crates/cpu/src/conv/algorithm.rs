@@ -97,7 +97,17 @@ impl ConvAlgorithm {
         Ok(compute.max(stream) + 0.5 * compute.min(stream))
     }
 
-    /// The algorithm with the least estimated cost.
+    /// How many weights it holds beyond those of the convolution itself: the tiles of Winograd's algorithm.
+    fn weight_elements(self, problem: &ConvProblem) -> usize {
+        match self {
+            ConvAlgorithm::Winograd(WinogradTile::Four) => {
+                WinogradTile::Four.products() * problem.channels_in * problem.channels_out
+            }
+            _ => 0,
+        }
+    }
+
+    /// The algorithm with the least estimated cost, among those that do not take much more memory than the model.
     pub fn choose(
         problem: &ConvProblem,
         isa: Isa,
@@ -108,6 +118,9 @@ impl ConvAlgorithm {
         }
         let mut best = (ConvAlgorithm::ImplicitGemm, f64::INFINITY);
         for algorithm in Self::ALL.into_iter().filter(|algorithm| algorithm.supports(problem)) {
+            if algorithm.weight_elements(problem) > MOST_WEIGHTS {
+                continue;
+            }
             let cost = algorithm.estimated_cost(problem, isa, workers)?;
             if cost < best.1 {
                 best = (algorithm, cost);
@@ -119,6 +132,9 @@ impl ConvAlgorithm {
 
 /// Products that a core adds per cycle.
 const VALUES_PER_CYCLE: f64 = 16.0;
+
+/// The most weights that the larger Winograd tile may have: beyond, the smaller one is nearly as fast with half of them.
+const MOST_WEIGHTS: usize = 4 << 20;
 
 /// What a value of a patch costs to gather, in cycles.
 const GATHER: f64 = 0.3;

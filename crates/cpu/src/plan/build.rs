@@ -89,10 +89,20 @@ pub(crate) fn build(
     place(&graph, drafts, &views, chunking.as_ref(), report)
 }
 
-/// Lets go of the part of the model file that a packed weight was read from.
+/// Lets go of the part of the model file that a weight was read from.
 pub(crate) fn let_go(tensor: &Tensor) {
-    if let Ok(elements) = tensor.elements::<f32>() {
-        weft_mapped_file::let_go(bytemuck::cast_slice(elements));
+    if let Some(bytes) = tensor.source_bytes() {
+        weft_mapped_file::let_go(bytes);
+    }
+}
+
+/// Copies weights that have to be copied before they are packed, so that file and copy are not held while packing.
+fn settle(node: &Node, graph: &OptimizedGraph) {
+    let constants = node.inputs.iter().flatten().filter_map(|&id| graph.graph().constant(id));
+    for tensor in constants.filter(|tensor| tensor.is_copied_when_read()) {
+        if tensor.elements::<f32>().is_ok() {
+            let_go(tensor);
+        }
     }
 }
 
