@@ -42,7 +42,11 @@ impl<T: Clone> Array<T> {
             Storage::Owned(shared) => {
                 Arc::try_unwrap(shared).unwrap_or_else(|shared| shared.to_vec())
             }
-            _ => self.to_vec(),
+            Storage::Mapped(bytes, view) => view(&bytes).to_vec(),
+            Storage::Unaligned(bytes, mut copy, read) => match copy.take() {
+                Some(shared) => Arc::try_unwrap(shared).unwrap_or_else(|shared| shared.to_vec()),
+                None => read(&bytes),
+            },
         }
     }
 }

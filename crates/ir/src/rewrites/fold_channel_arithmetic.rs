@@ -116,15 +116,14 @@ fn fold_into_conv(view: &View<'_>, root: usize, input: ValueId, map: ChannelMap)
         None => vec![0.0; channels],
         Some(id) => view.constant(id)?.elements::<f32>().ok()?.to_vec(),
     };
-    let elements = weights.elements::<f32>().ok()?;
-    let filter = elements.len() / channels;
+    let filter = (weights.len() / channels).max(1);
     let is_scaled = map.scale.iter().any(|&scale| scale != 1.0);
     let scaled = is_scaled.then(|| {
-        let mut scaled = Vec::with_capacity(elements.len());
-        for (channel, scale) in elements.chunks_exact(filter.max(1)).zip(&map.scale) {
-            scaled.extend(channel.iter().map(|weight| weight * scale));
+        let mut elements = weights.clone().into_elements::<f32>()?;
+        for (channel, scale) in elements.chunks_exact_mut(filter).zip(&map.scale) {
+            channel.iter_mut().for_each(|weight| *weight *= scale);
         }
-        Tensor::from_vec(weights.shape().to_vec(), scaled)
+        Tensor::from_vec(weights.shape().to_vec(), elements)
     });
     let terms = bias.iter().zip(&map.scale).zip(&map.shift);
     let new_bias: Vec<f32> = terms.map(|((bias, scale), shift)| bias * scale + shift).collect();
