@@ -182,8 +182,10 @@ fn relative_difference(ours: &Tensor, theirs: &Tensor) -> Result<f64> {
     );
     let (ours, theirs) = (ours.to_f64s()?, theirs.to_f64s()?);
     let scale = theirs.iter().fold(0f64, |scale, element| scale.max(element.abs()));
-    let worst = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs()).fold(0f64, f64::max);
-    ensure!(worst.is_finite(), "an output is not finite");
+    let differences = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs());
+    // Not `max` alone, which passes over what is not a number.
+    ensure!(differences.clone().all(f64::is_finite), "an output is not finite");
+    let worst = differences.fold(0f64, f64::max);
     Ok(if scale > 0.0 { worst / scale } else { worst })
 }
 

@@ -50,6 +50,7 @@ pub(crate) fn build(
             views.insert(output, source);
             continue;
         }
+        settle(&node, &graph);
         let whole =
             Site { node: &node, graph: &graph, facts: graph.facts(), weights, isa, workers };
         let for_chunk = chunking

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::convolve::{ConvolutionSizes, convolve};
 use super::image::{ImageShape, channels_last_after};
 use super::window::{AxisWindow, Padding, Window, sizes};
-use crate::data_type::DataType;
 use crate::error::OperatorError;
 use crate::fact::Fact;
 use crate::operator::{InputFacts, Inputs, NodeSource, Operator};
@@ -183,6 +182,7 @@ mod tests {
     use super::*;
     use crate::attribute::Attributes;
     use crate::builder::standard_operator;
+    use crate::data_type::DataType;
     use crate::operators::layout::transpose;
 
     fn ramp(shape: &[usize]) -> Tensor {
