@@ -5,12 +5,13 @@ PYTHON ?= python3
 ONNX_DATA := $(VENV)/onnx-data
 # CPU tests of big zoo models against onnxruntime: `make test FULL=1` runs all of them, the default a few.
 FULL ?= 0
+WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
 .PHONY: demo test check format lint doc peers clean
 
 demo:
 	cargo build --release -p weft-cli
-	./target/release/weft demo
+	$(WEFT) demo
 
 ## Everything CI runs: fast checks first.
 test: $(VENV)/ready
@@ -18,8 +19,8 @@ test: $(VENV)/ready
 	cargo test --workspace --exclude weft-conformance
 	WEFT_ONNX_DATA=$(abspath $(ONNX_DATA)) cargo test -p weft-conformance
 	cargo build --release -p weft-cli
-	$(VENV)/bin/python tests/cli.py ./target/release/weft
-	$(VENV)/bin/python tests/zoo_agreement.py ./target/release/weft $(if $(filter 1,$(FULL)),--full)
+	$(VENV)/bin/python tests/cli.py $(WEFT)
+	$(VENV)/bin/python tests/zoo_agreement.py $(WEFT) $(if $(filter 1,$(FULL)),--full)
 
 check: format lint test doc
 
@@ -35,7 +36,7 @@ doc:
 ## The comparison with onnxruntime in the README.
 peers: $(VENV)/ready
 	cargo build --release -p weft-cli
-	WEFT_PYTHON=$(VENV)/bin/python ./target/release/weft bench peers
+	WEFT_PYTHON=$(VENV)/bin/python $(WEFT) bench peers
 
 # The standard's test data is inside the package onnx 1.22.0 and in no later one.
 $(VENV)/ready: tests/requirements.txt
