@@ -4,6 +4,7 @@ mod arrays;
 mod bench;
 mod commands;
 mod model_file;
+mod progress;
 mod table;
 
 use std::process::ExitCode;

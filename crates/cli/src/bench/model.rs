@@ -13,6 +13,7 @@ use super::statistics::{median, quantile};
 use super::steps;
 use super::timing::{Subject, first_units};
 use crate::model_file::{self, DimensionOptions};
+use crate::progress;
 use crate::table::Table;
 
 #[derive(Args)]
@@ -65,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let path = model_file::resolve(model)?;
         for &batch in &options.batch {
             for &cores in &options.cores {
-                eprint!("\r\x1b[K{model}, batch {batch}, {cores} cores");
+                progress::show(format!("{model}, batch {batch}, {cores} cores"));
                 let units = first_units(&device, cores)?;
                 let subject = Subject::new(&path, batch, &options.dimensions, &device, &units)?;
                 let latencies = subject
@@ -85,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                     format!("{:.0}", gflops / (peak * cores as f64) * 100.0),
                 ]);
                 if options.steps {
-                    eprint!("\r\x1b[K");
+                    progress::clear();
                     println!(
                         "{model}, batch {batch}, {cores} cores\n{}\n",
                         steps::render(&subject)?
@@ -105,7 +106,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             }
         }
     }
-    eprint!("\r\x1b[K");
+    progress::clear();
     println!("{}", table.render());
     if let Some(path) = &options.json {
         let report = json!({ "peak_gflops_per_core": peak, "cases": cases });

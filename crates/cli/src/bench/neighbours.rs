@@ -11,6 +11,7 @@ use weft_device::UnitSet;
 use super::statistics::median;
 use super::timing::Subject;
 use crate::model_file::{self, DimensionOptions};
+use crate::progress;
 use crate::table::Table;
 
 #[derive(Args)]
@@ -44,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut alone = [Vec::new(), Vec::new()];
     let mut together = [Vec::new(), Vec::new()];
     for round in 0..options.turns {
-        eprint!("\r\x1b[Kturn {} of {}", round + 1, options.turns);
+        progress::show(format!("turn {} of {}", round + 1, options.turns));
         for index in [0, 1] {
             alone[index].push(rate(&subjects[index], turn, &AtomicBool::new(false))?);
         }
@@ -52,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         together[0].push(first);
         together[1].push(second);
     }
-    eprint!("\r\x1b[K");
+    progress::clear();
     let mut table = Table::new(["model", "core", "alone, runs/s", "together, runs/s", "kept"]);
     for index in [0, 1] {
         let kept: Vec<f64> =

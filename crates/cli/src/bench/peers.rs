@@ -15,6 +15,7 @@ use super::statistics::{geometric_mean, median, quantile};
 use super::timing::{Subject, first_units};
 use crate::arrays;
 use crate::model_file::{self, DimensionOptions};
+use crate::progress;
 use crate::table::Table;
 
 #[derive(Args)]
@@ -76,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let outcome = measure(options, &device, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     let (cases, footprints, version) = outcome?;
-    eprint!("\r\x1b[K");
+    progress::clear();
     report(options, &cases, &footprints, &version)
 }
 
@@ -93,11 +94,11 @@ fn measure(options: &Options, device: &CpuDevice, folder: &Path) -> Result<Measu
         let path = model_file::resolve(model)?;
         for &batch in &options.batch {
             for &cores in &options.cores {
-                eprint!("\r\x1b[K{model}, batch {batch}, {cores} cores");
+                progress::show(format!("{model}, batch {batch}, {cores} cores"));
                 cases.push(compare(options, device, &path, batch, cores, folder)?);
             }
         }
-        eprint!("\r\x1b[K{model}, load time and memory");
+        progress::show(format!("{model}, load time and memory"));
         footprints.push(footprint(options, device, &path, folder)?);
     }
     Ok((cases, footprints, version))

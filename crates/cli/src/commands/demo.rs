@@ -9,6 +9,7 @@ use weft_device::{Device, UnitSet};
 
 use crate::bench::Subject;
 use crate::model_file::{self, DimensionOptions};
+use crate::progress;
 use crate::table::{Table, bytes, count};
 
 /// One model of each kind, small enough that all of them are made, loaded and run in seconds.
@@ -30,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let one: UnitSet = all.iter().take(1).collect();
     let mut table = Table::new(["model", "FLOP", "weights", "arena", "ms on 1 core", "ms on all"]);
     for name in MODELS {
-        eprint!("\r\x1b[K{name}: making weights, loading, running");
+        progress::show(format!("{name}: making weights, loading, running"));
         let path = model_file::resolve(&format!("zoo:{name}"))?;
         let mut medians = Vec::new();
         let mut subject = None;
@@ -50,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             format!("{:.2}", medians[1]),
         ]);
     }
-    eprint!("\r\x1b[K");
+    progress::clear();
     println!("{}", table.render());
     println!(
         "\nNext: `weft inspect zoo:resnet50`, `weft bench model zoo:resnet50 --cores 1,2`, `weft --help`"

@@ -28,10 +28,11 @@ impl Draw {
         let mut shape: Vec<usize> =
             (0..self.below(6)).map(|_| self.pick(&[0, 1, 1, 2, 2, 3, 4, 8])).collect();
         // An empty tensor may name dimensions far larger than anything in it.
-        if shape.contains(&0) && self.below(3) == 0 {
-            if let Some(size) = shape.iter_mut().find(|size| **size == 3) {
-                *size = self.pick(&[1 << 12, 1 << 19]);
-            }
+        if shape.contains(&0)
+            && self.below(3) == 0
+            && let Some(size) = shape.iter_mut().find(|size| **size == 3)
+        {
+            *size = self.pick(&[1 << 12, 1 << 19]);
         }
         shape
     }

@@ -15,11 +15,11 @@ pub(crate) struct ImageShape<T> {
 impl<T: Copy> ImageShape<T> {
     /// Splits a shape, which must have a spatial axis.
     pub(crate) fn split(shape: &[T], channels_last: bool) -> Result<Self, OperatorError> {
-        match shape {
-            &[batch, ref spatial @ .., channels] if channels_last && !spatial.is_empty() => {
+        match *shape {
+            [batch, ref spatial @ .., channels] if channels_last && !spatial.is_empty() => {
                 Ok(Self { batch, channels, spatial: spatial.to_vec(), channels_last })
             }
-            &[batch, channels, ref spatial @ ..] if !channels_last && !spatial.is_empty() => {
+            [batch, channels, ref spatial @ ..] if !channels_last && !spatial.is_empty() => {
                 Ok(Self { batch, channels, spatial: spatial.to_vec(), channels_last })
             }
             _ => Err(OperatorError::Invalid(format!("images of rank {}", shape.len()))),

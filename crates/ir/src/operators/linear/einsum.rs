@@ -233,7 +233,8 @@ mod tests {
 
     #[test]
     fn axes_are_summed_kept_and_broadcast() {
-        let cases: [(&str, &[&[usize]], &[usize], &[i64]); 7] = [
+        type Case<'a> = (&'a str, &'a [&'a [usize]], &'a [usize], &'a [i64]);
+        let cases: [Case<'_>; 7] = [
             ("ij,jk->ki", &[&[2, 2], &[2, 2]], &[2, 2], &[7, 15, 10, 22]),
             ("i,j,k->ik", &[&[2], &[2], &[2]], &[2, 2], &[3, 6, 6, 12]),
             ("ii->i", &[&[2, 2]], &[2], &[1, 4]),

@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn shapes_follow_numpy_and_misfits_are_refused() {
-        let cases: [(&[usize], &[usize], Option<&[usize]>); 10] = [
+        type Case<'a> = (&'a [usize], &'a [usize], Option<&'a [usize]>);
+        let cases: [Case<'_>; 10] = [
             (&[3], &[3], Some(&[])),
             (&[3], &[2, 3, 4], Some(&[2, 4])),
             (&[2, 4, 3], &[3], Some(&[2, 4])),
