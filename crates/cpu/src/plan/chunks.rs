@@ -128,9 +128,12 @@ mod tests {
     #[test]
     fn segments_are_runs_of_two_and_more() {
         let cut = |text: &str| text.chars().map(|c| c == 'x').collect::<Vec<bool>>();
-        for (steps, expected) in
-            [("", vec![]), ("-x-", vec![]), ("xx-xxx", vec![0..2, 3..6]), ("-xx", vec![1..3])]
-        {
+        for (steps, expected) in [
+            ("", vec![]),
+            ("-x-", vec![]),
+            ("xx-xxx", vec![0..2, 3..6]),
+            ("-xx-xx", vec![1..3, 4..6]),
+        ] {
             assert_eq!(segments(&cut(steps)), expected, "{steps}");
         }
     }
