@@ -134,6 +134,7 @@ pub struct Graph {
     pub(crate) outputs: Vec<ValueId>,
     captured: usize,
     non_tensor_types: HashMap<ValueId, String>,
+    other_opsets: HashMap<String, i64>,
 }
 
 impl Graph {
@@ -203,6 +204,16 @@ impl Graph {
     /// The declared type of a value that is no tensor.
     pub fn declared_non_tensor(&self, id: ValueId) -> Option<&str> {
         self.non_tensor_types.get(&id).map(String::as_str)
+    }
+
+    /// Notes the version of the operator set of a domain other than the standard one.
+    pub fn import_opset(&mut self, domain: &str, version: i64) {
+        self.other_opsets.insert(domain.to_string(), version);
+    }
+
+    /// The version of the operator set of a domain other than the standard one, where noted.
+    pub fn imported_opset(&self, domain: &str) -> Option<i64> {
+        self.other_opsets.get(domain).copied()
     }
 
     /// Adds a value that holds a constant.

@@ -15,7 +15,7 @@ use crate::declared::{tensor_type, type_name};
 use crate::error::{LoadError, NodeProblem};
 use crate::function::{Function, Functions};
 use crate::limits::{MAX_BODIES, MAX_INLINED_BYTES, MAX_NESTING};
-use crate::opset::{OTHER_DOMAIN_VERSION, Opsets};
+use crate::opset::Opsets;
 use crate::proto::{
     AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, TypeValue, ValueInfoProto,
     attribute_type,
@@ -83,7 +83,11 @@ impl<'a> Builder<'a> {
             attributes: Rc::default(),
             prefix: String::new(),
         };
-        self.graph(proto, &context, &[])
+        let mut graph = self.graph(proto, &context, &[])?;
+        for (domain, version) in self.opsets.others() {
+            graph.import_opset(domain, version);
+        }
+        Ok(graph)
     }
 
     fn graph(
@@ -255,11 +259,7 @@ impl<'a> Builder<'a> {
         };
         let operator = operators::build(&source)?;
         // A node of a function may be in another version than the one it would be written in.
-        let written_version = match domain {
-            "" => self.opsets.standard(),
-            _ => OTHER_DOMAIN_VERSION,
-        };
-        let is_writable = source.opset == written_version;
+        let is_writable = self.opsets.version(domain).ok() == Some(source.opset);
         let origin = is_writable.then(|| {
             let (domain, operator) = (domain.to_string(), node.op_type.clone());
             Arc::new(Origin { domain, operator, attributes: built })

@@ -8,9 +8,6 @@ use crate::limits::MIN_OPSET;
 use crate::proto::OperatorSetIdProto;
 use crate::support::standard;
 
-/// The version that models are written in for every domain but the standard one, of which a graph knows the version.
-pub(crate) const OTHER_DOMAIN_VERSION: i64 = 1;
-
 /// The imported operator sets, by domain.
 #[derive(Debug)]
 pub(crate) struct Opsets {
@@ -47,6 +44,12 @@ impl Opsets {
     /// The version of the standard operator set; the oldest one where none is imported.
     pub(crate) fn standard(&self) -> i64 {
         self.find("").unwrap_or(MIN_OPSET)
+    }
+
+    /// The domains that are imported beside the standard one, with their versions.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (&str, i64)> {
+        let all = self.versions.iter().map(|(domain, version)| (domain.as_str(), *version));
+        all.filter(|(domain, _)| !domain.is_empty())
     }
 
     /// The version of a domain's operator set, which must be imported.

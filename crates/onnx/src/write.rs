@@ -6,7 +6,6 @@ use bytes::Bytes;
 use weft_ir::{Attribute, Graph, Node, ValueId};
 
 use crate::declared::{tensor_type_proto, type_from_name, undeclared_outputs};
-use crate::opset::OTHER_DOMAIN_VERSION;
 use crate::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto,
     attribute_type,
@@ -44,7 +43,11 @@ impl<'a> Writer<'a> {
             domain: Some(domain.to_string()),
             version: Some(version),
         };
-        let others = self.domains.iter().map(|domain| version(domain, OTHER_DOMAIN_VERSION));
+        // Graphs that were built in code note no versions; domains beside the standard one mostly have only the first.
+        let others = self
+            .domains
+            .iter()
+            .map(|domain| version(domain, graph.imported_opset(domain).unwrap_or(1)));
         let ir_version = IR_VERSIONS.iter().find(|(_, opset)| graph.opset <= *opset);
         Ok(ModelProto {
             ir_version: Some(ir_version.map_or(NEWEST_IR_VERSION, |(version, _)| *version)),
