@@ -355,12 +355,13 @@ impl Operator for Resize {
         // Stand-in sizes for unknown axes, whose results are dropped again.
         let shape: Vec<usize> = dimensions.iter().map(|size| size.unwrap_or(1)).collect();
         let axes = self.axes_for(shape.len())?;
-        // Sizes that are not known yet may turn out to be stated, and then go before scales.
+        let given =
+            |input| inputs.constant(input).is_some_and(|constant: &Tensor| !constant.is_empty());
         let sizes = self.scales_input + 1;
+        let by_size = given(sizes);
+        // Sizes that are not known yet may turn out to be stated, and then go before scales.
         let is_late = inputs.fact(sizes).is_some() && inputs.constant(sizes).is_none();
-        let is_stated = self.fixed_scales.is_some()
-            || (self.scales_input..self.scales_input + 2)
-                .any(|input| inputs.constant(input).is_some_and(|constant| !constant.is_empty()));
+        let is_stated = by_size || given(self.scales_input) || self.fixed_scales.is_some();
         let resizes = match is_stated && !is_late {
             true => self.resolve(&shape, |i| inputs.constant(i))?,
             false => vec![],
@@ -368,7 +369,6 @@ impl Operator for Resize {
         let ratio_known = self.aspect_ratio == AspectRatio::Stretch
             || axes.iter().all(|&axis| dimensions[axis].is_some());
         for (index, axis) in axes.into_iter().enumerate() {
-            let by_size = inputs.constant(self.scales_input + 1).is_some();
             inferred[axis] = resizes
                 .get(index)
                 .filter(|_| ratio_known && (dimensions[axis].is_some() || by_size))
@@ -425,6 +425,8 @@ mod tests {
         };
         assert_eq!(infer(&[Some(&x), None, Some(&scales)]), [None, Some(6)]);
         assert_eq!(infer(&[Some(&x), None, None, Some(&sizes)]), [Some(5), Some(7)]);
+        let empty = Fact::constant(Tensor::vector(Vec::<i64>::new()));
+        assert_eq!(infer(&[Some(&x), None, Some(&scales), Some(&empty)]), [None, Some(6)]);
         assert_eq!(infer(&[Some(&x), None, None, Some(&Fact::unknown())]), [None, None]);
     }
 

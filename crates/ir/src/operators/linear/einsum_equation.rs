@@ -165,7 +165,8 @@ mod tests {
                 })
                 .collect()
         };
-        let cases: [(&str, &[usize], Option<&str>); 9] = [
+        type Case<'a> = (&'a str, &'a [usize], Option<&'a str>);
+        let cases: [Case<'_>; 9] = [
             ("ij,jk", &[2, 2], Some("ik")),
             ("b...a, a c", &[4, 2], Some("10bc")),
             ("...ii->...i", &[3], Some("0i")),
