@@ -4,6 +4,7 @@ use crate::error::{GraphError, OperatorError};
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId, ValueInfo};
 use crate::operator::{InputFacts, Inputs};
+use crate::tensor::checked_count;
 use crate::value::Value;
 
 /// The most bytes that a folded constant may take beyond the constants it is made from.
@@ -49,6 +50,11 @@ pub(crate) fn infer_node(node: &Node, facts: &Facts) -> Result<Vec<Fact>, GraphE
         .infer(&InputFacts::new(&inputs, node.outputs.len()))
         .map_err(at_node(node))?;
     inferred.resize(node.outputs.len(), Fact::unknown());
+    for fact in &inferred {
+        if let (Some(data_type), Some(shape)) = (fact.data_type, fact.shape()) {
+            checked_count(&shape, data_type).map_err(at_node(node))?;
+        }
+    }
     Ok(inferred)
 }
 
@@ -147,4 +153,33 @@ fn fold(node: &Node, facts: &Facts, inferred: &[Fact]) -> Result<Option<Vec<Valu
 
 fn evaluate(node: &Node, arguments: &[Option<Value>]) -> Result<Vec<Value>, GraphError> {
     node.operator.evaluate(&Inputs::new(arguments, node.outputs.len())).map_err(at_node(node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::Attributes;
+    use crate::builder::GraphBuilder;
+    use crate::data_type::DataType;
+    use crate::tensor::Tensor;
+
+    fn expanded(shape: Vec<i64>) -> Result<Facts, GraphError> {
+        let mut builder = GraphBuilder::new("expand", 17);
+        let x = builder.input("x", DataType::F32, &[1]);
+        let shape = builder.constant("shape", Tensor::vector(shape));
+        let y = builder.node("Expand", &[x, shape], Attributes::new());
+        builder.output("y", y);
+        infer_and_fold(&mut builder.finish().unwrap(), &[Fact::new(DataType::F32, &[1])])
+    }
+
+    #[test]
+    fn a_value_past_the_limit_is_refused_before_anything_runs() {
+        assert!(expanded(vec![4, 4]).is_ok());
+        for shape in [vec![1 << 33, 1 << 20], vec![1 << 31], vec![1 << 40, 1 << 40]] {
+            assert!(matches!(
+                expanded(shape),
+                Err(GraphError::Node { source: OperatorError::TooLarge { .. }, .. })
+            ));
+        }
+    }
 }
