@@ -16,7 +16,7 @@ const BAD_INPUT: u8 = 2;
 
 /// Many neural networks share one accelerator, fast and with promises kept.
 #[derive(Parser)]
-#[command(name = "weft", version, about, max_term_width = 110)]
+#[command(name = "weft", version, max_term_width = 110)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -51,8 +51,32 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("weft: {error:#}");
+            eprintln!("weft: {}", describe(&error));
             ExitCode::from(BAD_INPUT)
         }
+    }
+}
+
+/// An error with its causes, each said once: errors of the libraries already name theirs.
+fn describe(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::describe;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::anyhow!("no such file").context("cannot read x.npy");
+        assert_eq!(describe(&error), "cannot read x.npy: no such file");
+        let error = anyhow::anyhow!("bad shape").context("node 'a': bad shape");
+        assert_eq!(describe(&error), "node 'a': bad shape");
     }
 }
