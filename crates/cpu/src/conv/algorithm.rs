@@ -133,7 +133,7 @@ impl ConvAlgorithm {
 /// Products that a core adds per cycle.
 const VALUES_PER_CYCLE: f64 = 16.0;
 
-/// The most weights that the larger Winograd tile may have: beyond, the smaller one is nearly as fast with half of them.
+/// The most weights that the larger Winograd tile may have: beyond, the smaller one takes half of them.
 const MOST_WEIGHTS: usize = 4 << 20;
 
 /// What a value of a patch costs to gather, in cycles.
