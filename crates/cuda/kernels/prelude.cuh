@@ -1,0 +1,94 @@
+// What every kernel shares: numbers, vectors, activations, and the order of launches.
+//
+// The host defines STORAGE (the type that floating-point values are stored as) where a kernel uses it.
+
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#define DEVICE __device__ __forceinline__
+
+// --- The order of launches -----------------------------------------------------------------------------------------
+// A kernel may start while its predecessor still runs. It must call `await_predecessor` before it reads or writes
+// anything but weights and its own shared memory, in every thread that does so; and every kernel must call it.
+
+DEVICE void await_predecessor() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the successor start, as far as there is room; it still waits for this kernel's end where it calls
+// `await_predecessor`.
+DEVICE void release_successor() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// --- Numbers -------------------------------------------------------------------------------------------------------
+
+DEVICE float to_float(float x) { return x; }
+DEVICE float to_float(__half x) { return __half2float(x); }
+DEVICE float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+
+template <typename T> DEVICE T from_float(float x);
+template <> DEVICE float from_float<float>(float x) { return x; }
+template <> DEVICE __half from_float<__half>(float x) { return __float2half_rn(x); }
+template <> DEVICE __nv_bfloat16 from_float<__nv_bfloat16>(float x) { return __float2bfloat16_rn(x); }
+
+// Several neighbours, moved at once.
+template <typename T, int COUNT> struct alignas(sizeof(T) * COUNT) Vector {
+    T at[COUNT];
+};
+
+// --- Activations ---------------------------------------------------------------------------------------------------
+// The host defines ACTIVATION as one of these, and the kernel takes the two parameters.
+
+#define ACTIVATION_NONE 0
+#define ACTIVATION_RELU 1
+#define ACTIVATION_CLIP 2
+#define ACTIVATION_LEAKY_RELU 3
+#define ACTIVATION_HARD_SWISH 4
+#define ACTIVATION_HARD_SIGMOID 5
+#define ACTIVATION_SIGMOID 6
+#define ACTIVATION_SILU 7
+#define ACTIVATION_TANH 8
+#define ACTIVATION_GELU 9
+#define ACTIVATION_GELU_TANH 10
+
+struct ActivationParameters {
+    float first, second;
+};
+
+// NaN passes through every one of them.
+template <int KIND> DEVICE float activate(float x, ActivationParameters p) {
+    if constexpr (KIND == ACTIVATION_RELU) return x < 0.f ? 0.f : x;
+    if constexpr (KIND == ACTIVATION_CLIP) {
+        float raised = x < p.first ? p.first : x;
+        return raised > p.second ? p.second : raised;
+    }
+    if constexpr (KIND == ACTIVATION_LEAKY_RELU) return x < 0.f ? x * p.first : x;
+    if constexpr (KIND == ACTIVATION_HARD_SWISH) {
+        float gate = x * (1.f / 6.f) + 0.5f;
+        gate = gate < 0.f ? 0.f : (gate > 1.f ? 1.f : gate);
+        return x * gate;
+    }
+    if constexpr (KIND == ACTIVATION_HARD_SIGMOID) {
+        float gate = x * p.first + p.second;
+        return gate < 0.f ? 0.f : (gate > 1.f ? 1.f : gate);
+    }
+    if constexpr (KIND == ACTIVATION_SIGMOID) return 1.f / (1.f + __expf(-x));
+    if constexpr (KIND == ACTIVATION_SILU) return x / (1.f + __expf(-x));
+    if constexpr (KIND == ACTIVATION_TANH) return tanhf(x);
+    if constexpr (KIND == ACTIVATION_GELU) return 0.5f * x * (1.f + erff(x * 0.70710678118654752f));
+    if constexpr (KIND == ACTIVATION_GELU_TANH) {
+        float inner = 0.79788456080286536f * (x + 0.044715f * x * x * x);
+        return 0.5f * x * (1.f + tanhf(inner));
+    }
+    return x;
+}

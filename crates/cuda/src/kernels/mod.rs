@@ -1,0 +1,3 @@
+//! The kernels: for each, its parameters, when it can be used, its candidates and how they are launched.
+
+pub(crate) mod activation;

@@ -1,0 +1,147 @@
+//! Kernel launches as data: what is compiled, how it is launched, and on what. Nothing here needs a GPU.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// One variant of device code: a template with its parameters fixed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelSource {
+    /// The template's file name, for messages.
+    pub template: &'static str,
+    /// The template's text.
+    pub text: &'static str,
+    /// The kernel's name in the template; `extern "C"`.
+    pub entry: &'static str,
+    /// The parameters, defined before the template, in order.
+    pub defines: Vec<(&'static str, String)>,
+    /// Code that is put between the parameters and the template: what is generated for one chain of operators.
+    pub generated: String,
+    /// It uses instructions of one architecture alone, such as `wgmma`.
+    pub is_exact: bool,
+}
+
+impl KernelSource {
+    /// A template with its parameters.
+    pub fn new(
+        template: &'static str,
+        text: &'static str,
+        entry: &'static str,
+        defines: Vec<(&'static str, String)>,
+    ) -> Self {
+        Self { template, text, entry, defines, generated: String::new(), is_exact: false }
+    }
+}
+
+/// One launch of a kernel.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What runs.
+    pub source: KernelSource,
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub threads: u32,
+    /// Dynamic shared memory of a block.
+    pub shared_bytes: u32,
+    /// Neighbouring blocks along x, y and z that run together; `[1, 1, 1]` where they need not.
+    pub cluster: [u32; 3],
+    /// The kernel's parameters in order.
+    pub arguments: Vec<Argument>,
+}
+
+/// One parameter of a kernel.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// The address of one of the node's inputs, as the node lists them.
+    Input(usize),
+    /// The address of one of the node's outputs.
+    Output(usize),
+    /// The address of weights that were brought into the kernel's own form.
+    Weights(Arc<DeviceWeights>),
+    /// An address in the step's scratch memory, which holds whatever was left there.
+    Workspace {
+        /// From its start.
+        offset_bytes: usize,
+    },
+    /// An address in memory that is zero before the first run, and that kernels must leave zero: counters of
+    /// blocks that have arrived.
+    Counters {
+        /// How many 32-bit counters the launch uses, from the address on.
+        count: usize,
+    },
+    /// A null pointer, for an operand that is absent.
+    Null,
+    /// A value, as its bytes lie in memory.
+    Bytes(Vec<u8>),
+    /// A description of a tensor for the bulk copy engine, made when the plan is bound to memory.
+    TensorMap(TensorMap),
+}
+
+impl Argument {
+    /// A 32-bit integer.
+    pub fn i32(value: usize) -> Self {
+        let value = i32::try_from(value)
+            .expect("kernels count in 32 bits; `supports` has checked the sizes");
+        Self::Bytes(value.to_ne_bytes().to_vec())
+    }
+
+    /// A float.
+    pub fn f32(value: f32) -> Self {
+        Self::Bytes(value.to_ne_bytes().to_vec())
+    }
+
+    /// A structure of plain numbers, laid out as the kernel declares it.
+    pub fn structure<T: bytemuck::NoUninit>(value: &T) -> Self {
+        Self::Bytes(bytemuck::bytes_of(value).to_vec())
+    }
+}
+
+/// A tensor as the bulk copy engine sees it, innermost axis first.
+#[derive(Clone, Debug)]
+pub struct TensorMap {
+    /// Where it starts.
+    pub base: Box<Argument>,
+    /// How its elements are stored.
+    pub storage: crate::Storage,
+    /// Sizes of the axes, in elements.
+    pub sizes: Vec<u64>,
+    /// Distances between neighbours along every axis but the innermost, in bytes.
+    pub strides_bytes: Vec<u64>,
+    /// The box that one copy moves, in elements.
+    pub box_sizes: Vec<u32>,
+    /// Bytes after which the pattern of the shared memory layout repeats: 0, 32, 64 or 128.
+    pub swizzle_bytes: u32,
+}
+
+/// One way to compute a node.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The kernel and its configuration, for reports and for the tuning database.
+    pub name: String,
+    /// The launches in order.
+    pub launches: Vec<Launch>,
+    /// Scratch memory that the launches share.
+    pub workspace_bytes: usize,
+}
+
+/// Weights in a kernel's own form, resident on the device as long as anything holds them.
+pub struct DeviceWeights {
+    /// Where they lie.
+    pub address: u64,
+    /// Their size.
+    pub size_bytes: usize,
+    /// What keeps the memory allocated.
+    pub memory: Box<dyn std::any::Any + Send + Sync>,
+}
+
+impl fmt::Debug for DeviceWeights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceWeights({} bytes)", self.size_bytes)
+    }
+}
+
+/// Where weights are put: device memory, or nowhere when a plan is made without a GPU.
+pub trait WeightMemory: Send + Sync {
+    /// Copies bytes to the device.
+    fn store(&self, bytes: &[u8]) -> Result<DeviceWeights, weft_device::DeviceError>;
+}

@@ -1,0 +1,19 @@
+//! NVIDIA GPUs as devices: a unit is a group of SMs, a partition is a green context.
+//!
+//! From the bottom up: `library` finds CUDA's libraries, `driver` wraps the calls that are needed, `compiler` turns
+//! kernel templates into machine code, `kernels` says how each kernel is launched, `plan` makes an execution plan of a
+//! model, and the rest is the device as [`weft_device`] describes it.
+
+mod chip;
+mod kernels;
+mod launch;
+mod plan;
+mod precision;
+mod weights;
+
+pub use chip::Chip;
+pub use launch::{
+    Argument, Candidate, DeviceWeights, KernelSource, Launch, TensorMap, WeightMemory,
+};
+pub use precision::{Precision, Storage};
+pub use weights::{NoMemory, WeightStore};

@@ -1,0 +1,17 @@
+//! Kernel selection: one file per family of operators, tried in order.
+
+use super::site::{Selected, Selection, Site};
+
+/// The selectors.
+const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[];
+
+/// The kernel's candidates for a node; `None` where no kernel computes it, so that the host does.
+pub(crate) fn select(site: &Site<'_>) -> Selection {
+    for selector in SELECTORS {
+        let selected: Option<Selected> = selector(site)?;
+        if selected.is_some() {
+            return Ok(selected);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,76 @@
+//! The weights of one model in the forms its kernels read: each is on the device once, whatever the number of plans
+//! and partitions that use it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weft_device::DeviceError;
+use weft_ir::Tensor;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::launch::{DeviceWeights, WeightMemory};
+
+/// What identifies weights on the device: the content they were made from, and the form they were brought into.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    content: u128,
+    len: usize,
+    form: String,
+}
+
+/// Weights on the device by content: plans for other batch sizes, other partitions and equal weights share them.
+pub struct WeightStore {
+    memory: Arc<dyn WeightMemory>,
+    known: Mutex<HashMap<Key, Arc<DeviceWeights>>>,
+}
+
+impl WeightStore {
+    /// An empty store that puts weights into `memory`.
+    pub fn new(memory: Arc<dyn WeightMemory>) -> Self {
+        Self { memory, known: Mutex::default() }
+    }
+
+    /// `tensor` in the form that `make` gives it, made and copied to the device unless it is there already. `form`
+    /// names the form and every parameter that it depends on besides the tensor's content.
+    pub fn get_or_make(
+        &self,
+        tensor: &Tensor,
+        form: String,
+        make: impl FnOnce(&[f32]) -> Vec<u8>,
+    ) -> Result<Arc<DeviceWeights>, DeviceError> {
+        let elements =
+            tensor.elements::<f32>().map_err(|error| DeviceError::Failed(error.to_string()))?;
+        let content = xxh3_128(bytemuck::cast_slice(elements));
+        self.get_or_store(Key { content, len: elements.len(), form }, || make(elements))
+    }
+
+    fn get_or_store(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Arc<DeviceWeights>, DeviceError> {
+        let known = |known: &HashMap<Key, Arc<DeviceWeights>>| known.get(&key).cloned();
+        if let Some(weights) = known(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(weights);
+        }
+        let made = Arc::new(self.memory.store(&make())?);
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(all.entry(key).or_insert(made).clone())
+    }
+
+    /// Bytes on the device.
+    pub fn size_bytes(&self) -> usize {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().map(|weights| weights.size_bytes).sum()
+    }
+}
+
+/// Memory that keeps nothing: for plans that are made where there is no GPU.
+#[derive(Debug, Default)]
+pub struct NoMemory;
+
+impl WeightMemory for NoMemory {
+    fn store(&self, bytes: &[u8]) -> Result<DeviceWeights, DeviceError> {
+        Ok(DeviceWeights { address: 0, size_bytes: bytes.len(), memory: Box::new(()) })
+    }
+}
