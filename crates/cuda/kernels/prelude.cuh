@@ -46,6 +46,16 @@ template <typename T, int COUNT> struct alignas(sizeof(T) * COUNT) Vector {
     T at[COUNT];
 };
 
+// --- Faults --------------------------------------------------------------------------------------------------------
+// Where a kernel reports input that it cannot compute with; the host reads the word after the run.
+
+struct Fault {
+    u32 *word;
+    u32 number;
+};
+
+DEVICE void report_fault(Fault fault) { *fault.word = fault.number; }
+
 // --- Activations ---------------------------------------------------------------------------------------------------
 // The host defines ACTIVATION as one of these, and the kernel takes the two parameters.
 

@@ -69,6 +69,10 @@ pub enum Argument {
         /// How many 32-bit counters the launch uses, from the address on.
         count: usize,
     },
+    /// Where the kernel reports input that it cannot compute with, such as an index out of range: the prelude's
+    /// structure `Fault`, 16 bytes of an address (64 bits), a number (32 bits) and padding. The address is that of
+    /// one word per executable, which is zero before a run; the number is that of the node in the graph, plus one.
+    Fault,
     /// A null pointer, for an operand that is absent.
     Null,
     /// A value, as its bytes lie in memory.
@@ -82,6 +86,12 @@ impl Argument {
     pub fn i32(value: usize) -> Self {
         let value = i32::try_from(value)
             .expect("kernels count in 32 bits; `supports` has checked the sizes");
+        Self::Bytes(value.to_ne_bytes().to_vec())
+    }
+
+    /// A 32-bit count, which may be that of the elements of any tensor.
+    pub fn u32(value: usize) -> Self {
+        let value = u32::try_from(value).expect("a tensor has at most 2^31 elements");
         Self::Bytes(value.to_ne_bytes().to_vec())
     }
 

@@ -12,6 +12,7 @@ mod precision;
 mod weights;
 
 pub use chip::Chip;
+pub use kernels::sample_sources;
 pub use launch::{
     Argument, Candidate, DeviceWeights, KernelSource, Launch, TensorMap, WeightMemory,
 };

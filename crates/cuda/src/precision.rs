@@ -94,6 +94,28 @@ pub enum Storage {
 }
 
 impl Storage {
+    /// All of them.
+    pub const ALL: [Storage; 8] = [
+        Storage::F16,
+        Storage::Bf16,
+        Storage::F32,
+        Storage::I64,
+        Storage::I32,
+        Storage::U8,
+        Storage::I8,
+        Storage::Bool,
+    ];
+
+    /// The name in kernels of a type of the same size, for kernels that only move elements.
+    pub fn bits_name(self) -> &'static str {
+        match self.size_bytes() {
+            8 => "unsigned long long",
+            4 => "unsigned int",
+            2 => "unsigned short",
+            _ => "unsigned char",
+        }
+    }
+
     /// The type's name in kernels.
     pub fn cuda_name(self) -> &'static str {
         match self {
