@@ -4,7 +4,7 @@ use weft_device::DeviceError;
 use weft_ir::operators::elementwise::BoundInput;
 use weft_ir::{Activation, DataType, Fact, Node, Operator, OptimizedGraph, Tensor};
 
-use crate::launch::Candidate;
+use crate::launch::{Candidate, Launch};
 use crate::weights::WeightStore;
 use crate::{Chip, Precision, Storage};
 
@@ -25,6 +25,14 @@ pub(crate) struct Selected {
     /// Which of the node's inputs the launches read through [`crate::Argument::Input`]; other inputs are not needed
     /// on the device.
     pub(crate) reads: Vec<usize>,
+}
+
+impl Selected {
+    /// One way alone, without scratch memory.
+    pub(crate) fn single(name: &str, launches: Vec<Launch>, reads: Vec<usize>) -> Self {
+        let candidate = Candidate { name: name.to_string(), launches, workspace_bytes: 0 };
+        Self { candidates: vec![candidate], reads }
+    }
 }
 
 /// What a selector answers: `None` where it has no kernel for the node.

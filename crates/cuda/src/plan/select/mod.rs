@@ -1,9 +1,13 @@
 //! Kernel selection: one file per family of operators, tried in order.
 
+mod layout;
+#[cfg(test)]
+pub(crate) mod testing;
+
 use super::site::{Selected, Selection, Site};
 
 /// The selectors.
-const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[];
+const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[layout::select];
 
 /// The kernel's candidates for a node; `None` where no kernel computes it, so that the host does.
 pub(crate) fn select(site: &Site<'_>) -> Selection {
