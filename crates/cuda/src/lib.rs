@@ -5,10 +5,14 @@
 //! model, and the rest is the device as [`weft_device`] describes it.
 
 mod chip;
+pub mod compiler;
+pub mod driver;
 mod kernels;
 mod launch;
+pub mod library;
 mod plan;
 mod precision;
+mod units;
 mod weights;
 
 pub use chip::Chip;
@@ -17,4 +21,5 @@ pub use launch::{
     Argument, Candidate, DeviceWeights, KernelSource, Launch, TensorMap, WeightMemory,
 };
 pub use precision::{Precision, Storage};
+pub use units::UnitLayout;
 pub use weights::{NoMemory, WeightStore};

@@ -1,0 +1,59 @@
+//! The kernels that are loaded on one GPU.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Compiler;
+use crate::driver::{Context, CudaError, Kernel};
+use crate::launch::KernelSource;
+
+/// Loaded kernels by their source; plans, models and partitions share them.
+pub struct Kernels {
+    context: Arc<Context>,
+    compiler: Arc<Compiler>,
+    loaded: Mutex<HashMap<KernelSource, Arc<Kernel>>>,
+}
+
+impl Kernels {
+    /// None yet; they are compiled by `compiler` and loaded onto the GPU of `context`.
+    pub fn new(context: Arc<Context>, compiler: Arc<Compiler>) -> Self {
+        Self { context, compiler, loaded: Mutex::default() }
+    }
+
+    /// Compiles and loads all that are not loaded yet, on many threads; the first error in the order asked for ends
+    /// it.
+    pub fn prepare_all(&self, sources: &[&KernelSource]) -> Result<(), CudaError> {
+        let mut missing: Vec<&KernelSource> =
+            sources.iter().copied().filter(|source| self.loaded(source).is_none()).collect();
+        let mut seen = std::collections::HashSet::new();
+        missing.retain(|source| seen.insert(*source));
+        let codes = self.compiler.compile_all(&missing, |source| self.architecture(source));
+        for (source, code) in missing.into_iter().zip(codes) {
+            self.load(source, &code?)?;
+        }
+        Ok(())
+    }
+
+    /// A kernel, compiled and loaded unless it is there already.
+    pub fn get(&self, source: &KernelSource) -> Result<Arc<Kernel>, CudaError> {
+        if let Some(kernel) = self.loaded(source) {
+            return Ok(kernel);
+        }
+        let code = self.compiler.compile(source, &self.architecture(source))?;
+        self.load(source, &code)
+    }
+
+    fn architecture(&self, source: &KernelSource) -> String {
+        self.context.chip().architecture(source.is_exact)
+    }
+
+    fn loaded(&self, source: &KernelSource) -> Option<Arc<Kernel>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned()
+    }
+
+    fn load(&self, source: &KernelSource, code: &[u8]) -> Result<Arc<Kernel>, CudaError> {
+        let kernel = Arc::new(Kernel::load(&self.context, code, source.entry)?);
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(loaded.entry(source.clone()).or_insert(kernel).clone())
+    }
+}

@@ -1,0 +1,268 @@
+//! Memory of the GPU, memory of the host that the GPU can copy from and to by itself, and copies between them.
+
+use std::ffi::c_void;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+use std::slice;
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::context::Context;
+use super::error::{CudaError, checked};
+use super::stream::Stream;
+
+/// Memory of the GPU.
+#[derive(Debug)]
+pub struct DeviceBuffer {
+    context: Arc<Context>,
+    address: u64,
+    size_bytes: usize,
+}
+
+impl DeviceBuffer {
+    /// Memory that holds whatever was left there. A buffer of no bytes has address zero.
+    pub fn new(context: &Arc<Context>, size_bytes: usize) -> Result<Self, CudaError> {
+        let mut address = 0;
+        if size_bytes > 0 {
+            context.bind_to_thread()?;
+            // SAFETY: a context is current, and the driver writes one address, which `drop` frees.
+            unsafe { checked!(cuMemAlloc_v2(&mut address, size_bytes)) }
+                .map_err(|error| of_allocation(error, context, size_bytes))?;
+        }
+        Ok(Self { context: context.clone(), address, size_bytes })
+    }
+
+    /// Memory with the given content.
+    pub fn from_bytes(context: &Arc<Context>, bytes: &[u8]) -> Result<Self, CudaError> {
+        let mut buffer = Self::new(context, bytes.len())?;
+        buffer.write(0, bytes)?;
+        Ok(buffer)
+    }
+
+    /// Memory that is zero.
+    pub fn zeroed(context: &Arc<Context>, size_bytes: usize) -> Result<Self, CudaError> {
+        let buffer = Self::new(context, size_bytes)?;
+        // SAFETY: the range is the whole buffer, and nothing else uses it yet.
+        unsafe { fill_and_wait(context, buffer.address, 0, size_bytes) }?;
+        Ok(buffer)
+    }
+
+    /// Where it lies.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// How large it is.
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    /// Copies bytes into it, and waits until they are there.
+    pub fn write(&mut self, offset_bytes: usize, bytes: &[u8]) -> Result<(), CudaError> {
+        check_range(offset_bytes, bytes.len(), self.size_bytes)?;
+        // SAFETY: the range lies inside this buffer.
+        unsafe { write_and_wait(&self.context, self.address + offset_bytes as u64, bytes) }
+    }
+
+    /// Copies bytes out of it. Work that writes them must have ended before.
+    pub fn read(&self, offset_bytes: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
+        check_range(offset_bytes, bytes.len(), self.size_bytes)?;
+        // SAFETY: the range lies inside this buffer.
+        unsafe { read_and_wait(&self.context, self.address + offset_bytes as u64, bytes) }
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        if self.address != 0 && self.context.bind_to_thread().is_ok() {
+            // SAFETY: the address came from `cuMemAlloc`; the driver waits for work that may still use it.
+            unsafe { sys::cuMemFree_v2(self.address) };
+        }
+    }
+}
+
+/// Memory of the host that stays where it is, so that copies to and from the GPU need no help of the host.
+#[derive(Debug)]
+pub struct PinnedBuffer {
+    context: Arc<Context>,
+    start: *mut u8,
+    size_bytes: usize,
+}
+
+// SAFETY: it owns its memory, as a `Vec` does.
+unsafe impl Send for PinnedBuffer {}
+// SAFETY: shared references allow reading alone.
+unsafe impl Sync for PinnedBuffer {}
+
+impl PinnedBuffer {
+    /// Memory that is zero.
+    pub fn new(context: &Arc<Context>, size_bytes: usize) -> Result<Self, CudaError> {
+        let mut start: *mut c_void = ptr::NonNull::<u8>::dangling().as_ptr().cast();
+        if size_bytes > 0 {
+            context.bind_to_thread()?;
+            // SAFETY: a context is current, and the driver writes one pointer, which `drop` frees.
+            unsafe {
+                checked!(cuMemHostAlloc(&mut start, size_bytes, sys::CU_MEMHOSTALLOC_PORTABLE))
+            }?;
+            // SAFETY: the driver gave `size_bytes` bytes, which nothing else knows of yet.
+            unsafe { ptr::write_bytes(start.cast::<u8>(), 0, size_bytes) };
+        }
+        Ok(Self { context: context.clone(), start: start.cast(), size_bytes })
+    }
+}
+
+impl Deref for PinnedBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the memory is initialised and lives as long as `self`; who gives it to a copy promised not to look
+        // at it meanwhile.
+        unsafe { slice::from_raw_parts(self.start, self.size_bytes) }
+    }
+}
+
+impl DerefMut for PinnedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and the reference is the only one.
+        unsafe { slice::from_raw_parts_mut(self.start, self.size_bytes) }
+    }
+}
+
+impl Drop for PinnedBuffer {
+    fn drop(&mut self) {
+        if self.size_bytes > 0 && self.context.bind_to_thread().is_ok() {
+            // SAFETY: the pointer came from `cuMemHostAlloc`.
+            unsafe { sys::cuMemFreeHost(self.start.cast()) };
+        }
+    }
+}
+
+/// Adds a copy from the host to a stream.
+///
+/// # Safety
+/// `size_bytes` bytes at `destination` are memory of the GPU; those at `source` stay valid and unchanged until the copy
+/// has ended, or, where the stream is being captured, as long as the graph lives. Pageable memory must not be captured.
+pub unsafe fn copy_to_device(
+    stream: &Stream,
+    destination: u64,
+    source: *const u8,
+    size_bytes: usize,
+) -> Result<(), CudaError> {
+    if size_bytes == 0 {
+        return Ok(());
+    }
+    stream.context().bind_to_thread()?;
+    // SAFETY: the caller vouches for both ranges.
+    unsafe { checked!(cuMemcpyHtoDAsync_v2(destination, source.cast(), size_bytes, stream.raw())) }
+}
+
+/// Adds a copy to the host to a stream.
+///
+/// # Safety
+/// `size_bytes` bytes at `source` are memory of the GPU; those at `destination` stay valid and are not looked at until
+/// the copy has ended, or, where the stream is being captured, as long as the graph lives and runs.
+pub unsafe fn copy_to_host(
+    stream: &Stream,
+    destination: *mut u8,
+    source: u64,
+    size_bytes: usize,
+) -> Result<(), CudaError> {
+    if size_bytes == 0 {
+        return Ok(());
+    }
+    stream.context().bind_to_thread()?;
+    // SAFETY: the caller vouches for both ranges.
+    unsafe { checked!(cuMemcpyDtoHAsync_v2(destination.cast(), source, size_bytes, stream.raw())) }
+}
+
+/// Adds filling memory of the GPU with one byte to a stream.
+///
+/// # Safety
+/// `size_bytes` bytes at `destination` are memory of the GPU, as long as the work, or a graph of it, may run.
+pub unsafe fn fill(
+    stream: &Stream,
+    destination: u64,
+    byte: u8,
+    size_bytes: usize,
+) -> Result<(), CudaError> {
+    if size_bytes == 0 {
+        return Ok(());
+    }
+    stream.context().bind_to_thread()?;
+    // SAFETY: the caller vouches for the range.
+    unsafe { checked!(cuMemsetD8Async(destination, byte, size_bytes, stream.raw())) }
+}
+
+/// # Safety
+/// The range at `destination` is memory of the GPU.
+pub(super) unsafe fn write_and_wait(
+    context: &Context,
+    destination: u64,
+    bytes: &[u8],
+) -> Result<(), CudaError> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    context.bind_to_thread()?;
+    let stream = context.transfers();
+    // SAFETY: the caller vouches for the destination; `bytes` outlives the wait.
+    unsafe {
+        checked!(cuMemcpyHtoDAsync_v2(destination, bytes.as_ptr().cast(), bytes.len(), stream))?;
+        checked!(cuStreamSynchronize(stream))
+    }
+}
+
+/// # Safety
+/// The range at `source` is memory of the GPU.
+pub(super) unsafe fn read_and_wait(
+    context: &Context,
+    source: u64,
+    bytes: &mut [u8],
+) -> Result<(), CudaError> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    context.bind_to_thread()?;
+    let stream = context.transfers();
+    // SAFETY: the caller vouches for the source; `bytes` outlives the wait.
+    unsafe {
+        checked!(cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), source, bytes.len(), stream))?;
+        checked!(cuStreamSynchronize(stream))
+    }
+}
+
+/// # Safety
+/// The range at `destination` is memory of the GPU.
+pub(super) unsafe fn fill_and_wait(
+    context: &Context,
+    destination: u64,
+    byte: u8,
+    size_bytes: usize,
+) -> Result<(), CudaError> {
+    if size_bytes == 0 {
+        return Ok(());
+    }
+    context.bind_to_thread()?;
+    let stream = context.transfers();
+    // SAFETY: the caller vouches for the range.
+    unsafe {
+        checked!(cuMemsetD8Async(destination, byte, size_bytes, stream))?;
+        checked!(cuStreamSynchronize(stream))
+    }
+}
+
+/// What a failed allocation means.
+pub(super) fn of_allocation(error: CudaError, context: &Context, asked_bytes: usize) -> CudaError {
+    error.of_allocation(asked_bytes, || context.free_memory_bytes().unwrap_or(0))
+}
+
+/// Refuses a range that ends past the memory it is in.
+pub(super) fn check_range(offset: usize, len: usize, size: usize) -> Result<(), CudaError> {
+    match offset.checked_add(len) {
+        Some(end) if end <= size => Ok(()),
+        _ => Err(CudaError::Refused(format!(
+            "{len} bytes from byte {offset} on are not inside a buffer of {size} bytes"
+        ))),
+    }
+}

@@ -1,0 +1,30 @@
+//! The calls of CUDA's driver that the device needs, as handles that keep alive what they use.
+
+mod arena;
+mod context;
+pub(crate) mod error;
+mod event;
+mod graph;
+mod green;
+mod launch;
+mod memory;
+mod module;
+mod partition;
+mod pool;
+mod startup;
+mod stream;
+mod tensor_map;
+
+pub use arena::GrowableBuffer;
+pub use context::Context;
+pub use error::{CompileFailure, CudaError, FailedCall, Version};
+pub use event::Event;
+pub use graph::{GraphExec, capture};
+pub use green::{Entered, GreenContext};
+pub use launch::{LaunchShape, launch};
+pub use memory::{DeviceBuffer, PinnedBuffer, copy_to_device, copy_to_host, fill};
+pub use module::Kernel;
+pub use partition::{PartitionContext, UnitTable};
+pub use pool::{MAX_PARTITIONS_KEPT, PartitionPool};
+pub use stream::Stream;
+pub use tensor_map::encode_tensor_map;

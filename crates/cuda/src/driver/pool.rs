@@ -1,0 +1,132 @@
+//! Partitions that are made ahead of use, and handed out again and again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weft_device::UnitSet;
+
+use super::error::CudaError;
+use super::partition::{PartitionContext, UnitTable};
+
+/// How many partitions are kept at once, in use or ready for it.
+pub const MAX_PARTITIONS_KEPT: usize = 256;
+
+/// The partitions of one GPU.
+pub struct PartitionPool {
+    table: UnitTable,
+    kept: Mutex<Kept<PartitionContext>>,
+}
+
+impl PartitionPool {
+    /// A pool without partitions yet.
+    pub fn new(table: UnitTable) -> Self {
+        Self { table, kept: Mutex::new(Kept::new(MAX_PARTITIONS_KEPT)) }
+    }
+
+    /// The units that partitions are made of.
+    pub fn table(&self) -> &UnitTable {
+        &self.table
+    }
+
+    /// The partition over a set of units, made unless it is there already. All who ask for the same units get the
+    /// same partition, and so the same stream.
+    pub fn get(&self, units: &UnitSet) -> Result<Arc<PartitionContext>, CudaError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_make(units, || self.table.partition(units))
+    }
+
+    /// Makes partitions ahead of their use.
+    pub fn prepare(&self, sets: &[UnitSet]) -> Result<(), CudaError> {
+        sets.iter().try_for_each(|units| self.get(units).map(drop))
+    }
+}
+
+/// What is kept by its units, at most `limit` of it; what nobody holds makes room, the longest unused first.
+struct Kept<T> {
+    limit: usize,
+    clock: u64,
+    entries: HashMap<UnitSet, (u64, Arc<T>)>,
+}
+
+impl<T> Kept<T> {
+    fn new(limit: usize) -> Self {
+        Self { limit, clock: 0, entries: HashMap::new() }
+    }
+
+    fn get_or_make(
+        &mut self,
+        units: &UnitSet,
+        make: impl FnOnce() -> Result<Arc<T>, CudaError>,
+    ) -> Result<Arc<T>, CudaError> {
+        self.clock += 1;
+        if let Some((used, entry)) = self.entries.get_mut(units) {
+            *used = self.clock;
+            return Ok(entry.clone());
+        }
+        if self.entries.len() >= self.limit {
+            self.make_room()?;
+        }
+        let made = make()?;
+        self.entries.insert(units.clone(), (self.clock, made.clone()));
+        Ok(made)
+    }
+
+    fn make_room(&mut self) -> Result<(), CudaError> {
+        let unused = self.entries.iter().filter(|(_, (_, entry))| Arc::strong_count(entry) == 1);
+        let oldest = unused.min_by_key(|(_, (used, _))| *used).map(|(units, _)| units.clone());
+        let oldest = oldest.ok_or(CudaError::TooManyPartitions { limit: self.limit })?;
+        self.entries.remove(&oldest);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(unit: usize) -> UnitSet {
+        [unit].into_iter().collect()
+    }
+
+    fn get(kept: &mut Kept<usize>, unit: usize) -> Result<Arc<usize>, CudaError> {
+        kept.get_or_make(&set(unit), || Ok(Arc::new(unit)))
+    }
+
+    #[test]
+    fn the_same_units_are_the_same_partition() {
+        let mut kept = Kept::new(4);
+        let first = get(&mut kept, 1).unwrap();
+        let again = kept.get_or_make(&set(1), || panic!("it is there already")).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+    }
+
+    #[test]
+    fn the_longest_unused_makes_room_and_what_is_held_stays() {
+        let mut kept = Kept::new(2);
+        let held = get(&mut kept, 0).unwrap();
+        drop(get(&mut kept, 1).unwrap());
+        drop(get(&mut kept, 2).unwrap());
+        assert!(kept.entries.contains_key(&set(0)) && !kept.entries.contains_key(&set(1)));
+        drop(held);
+        drop(get(&mut kept, 2).unwrap());
+        drop(get(&mut kept, 3).unwrap());
+        assert!(!kept.entries.contains_key(&set(0)), "it was used before unit 2 was");
+    }
+
+    #[test]
+    fn past_the_limit_stands_a_refusal() {
+        let mut kept = Kept::new(2);
+        let held = [get(&mut kept, 0).unwrap(), get(&mut kept, 1).unwrap()];
+        let refused = get(&mut kept, 2).unwrap_err();
+        assert!(matches!(refused, CudaError::TooManyPartitions { limit: 2 }));
+        drop(held);
+        assert!(get(&mut kept, 2).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_not_kept() {
+        let mut kept = Kept::<usize>::new(1);
+        let fails = kept.get_or_make(&set(0), || Err(CudaError::Refused("no".to_string())));
+        assert!(fails.is_err() && kept.entries.is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! Streams: queues of work for the GPU, of the whole of it or of one partition.
+
+use std::ptr;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUresult, CUstream_flags};
+
+use super::context::Context;
+use super::error::{CudaError, check, checked};
+use super::event::Event;
+use super::green::{Entered, GreenContext, Home};
+
+/// A queue of work. What is in it runs in order, on the SMs of the partition it belongs to.
+#[derive(Debug)]
+pub struct Stream {
+    raw: sys::CUstream,
+    home: Home,
+}
+
+// SAFETY: the driver allows calls on a stream from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above; no field changes.
+unsafe impl Sync for Stream {}
+
+/// Work waits for no other stream unless it is told to.
+const FLAGS: u32 = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+
+impl Stream {
+    /// A stream whose work may run on every SM.
+    pub fn new(context: &Arc<Context>) -> Result<Self, CudaError> {
+        context.bind_to_thread()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: a context is current, and the driver writes one handle, which `drop` destroys.
+        unsafe { checked!(cuStreamCreate(&mut raw, FLAGS)) }?;
+        Ok(Self { raw, home: Home::Whole(context.clone()) })
+    }
+
+    /// A stream whose work runs on the SMs of a green context.
+    pub fn in_green_context(green: &Arc<GreenContext>) -> Result<Self, CudaError> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the green context lives, and the driver writes one handle, which `drop` destroys.
+        unsafe { checked!(cuGreenCtxStreamCreate(&mut raw, green.raw(), FLAGS, 0)) }?;
+        Ok(Self { raw, home: Home::Part(green.clone()) })
+    }
+
+    /// The GPU it belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        self.home.context()
+    }
+
+    /// Makes the context that the stream belongs to current on this thread, until the guard is dropped.
+    pub fn enter(&self) -> Result<Entered<'_>, CudaError> {
+        self.home.enter()
+    }
+
+    /// Waits until all its work has ended.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        self.context().bind_to_thread()?;
+        // SAFETY: the stream lives.
+        unsafe { checked!(cuStreamSynchronize(self.raw)) }
+    }
+
+    /// True where all its work has ended.
+    pub fn is_idle(&self) -> Result<bool, CudaError> {
+        self.context().bind_to_thread()?;
+        // SAFETY: the stream lives.
+        match unsafe { sys::cuStreamQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => check("cuStreamQuery", code).map(|()| true),
+        }
+    }
+
+    /// Work that is added from now on starts after what the event marks, whichever stream that is on.
+    pub fn wait_event(&self, event: &Event) -> Result<(), CudaError> {
+        self.context().bind_to_thread()?;
+        // SAFETY: the stream and the event live.
+        unsafe { checked!(cuStreamWaitEvent(self.raw, event.raw(), 0)) }
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    pub(super) fn raw(&self) -> sys::CUstream {
+        self.raw
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: the handle is this stream's own; the driver frees it when its work has ended. Fields are dropped
+        // after it, so the green context outlives it.
+        unsafe { sys::cuStreamDestroy_v2(self.raw) };
+    }
+}
