@@ -45,15 +45,8 @@ impl Precision {
 
     /// How a value of the graph's `data_type` is stored; `None` where it stays on the host.
     pub fn storage_of(self, data_type: DataType) -> Option<Storage> {
-        Some(match data_type {
-            DataType::F32 | DataType::F16 | DataType::BF16 => self.storage(),
-            DataType::I64 => Storage::I64,
-            DataType::I32 => Storage::I32,
-            DataType::U8 => Storage::U8,
-            DataType::I8 => Storage::I8,
-            DataType::Bool => Storage::Bool,
-            _ => return None,
-        })
+        let exact = Storage::exact(data_type)?;
+        Some(if exact.is_float() { self.storage() } else { exact })
     }
 }
 
@@ -114,6 +107,21 @@ impl Storage {
             2 => "unsigned short",
             _ => "unsigned char",
         }
+    }
+
+    /// The storage whose elements are those of the graph's `data_type` bit by bit; `None` where it stays on the host.
+    pub fn exact(data_type: DataType) -> Option<Self> {
+        Some(match data_type {
+            DataType::F16 => Storage::F16,
+            DataType::BF16 => Storage::Bf16,
+            DataType::F32 => Storage::F32,
+            DataType::I64 => Storage::I64,
+            DataType::I32 => Storage::I32,
+            DataType::U8 => Storage::U8,
+            DataType::I8 => Storage::I8,
+            DataType::Bool => Storage::Bool,
+            _ => return None,
+        })
     }
 
     /// The type's name in kernels.

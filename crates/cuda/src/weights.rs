@@ -8,7 +8,9 @@ use weft_device::DeviceError;
 use weft_ir::Tensor;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::Storage;
 use crate::launch::{DeviceWeights, WeightMemory};
+use crate::plan::transfer::encode;
 
 /// What identifies weights on the device: the content they were made from, and the form they were brought into.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +44,28 @@ impl WeightStore {
             tensor.elements::<f32>().map_err(|error| DeviceError::Failed(error.to_string()))?;
         let content = xxh3_128(bytemuck::cast_slice(elements));
         self.get_or_store(Key { content, len: elements.len(), form }, || make(elements))
+    }
+
+    /// `tensor` with its elements stored as `storage`, copied to the device unless it is there already.
+    pub fn get_or_copy(
+        &self,
+        tensor: &Tensor,
+        storage: Storage,
+    ) -> Result<Arc<DeviceWeights>, DeviceError> {
+        let encoded =
+            encode(tensor, storage).map_err(|error| DeviceError::Failed(error.to_string()))?;
+        let key = Key {
+            content: xxh3_128(&encoded),
+            len: encoded.len(),
+            form: format!("elements of {}", storage.cuda_name()),
+        };
+        self.get_or_store(key, || encoded.into_owned())
+    }
+
+    /// Frees the forms that no plan uses: those of candidates that were not chosen.
+    pub fn release_unused(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, weights| Arc::strong_count(weights) > 1);
     }
 
     fn get_or_store(

@@ -1,4 +1,62 @@
 //! Execution plans: the launches that run one model at fixed shapes, and where its values lie.
 
+mod build;
+pub(crate) mod chooser;
+mod operands;
+mod order;
+pub(crate) mod place;
+mod placement;
+mod schedule;
 pub(crate) mod select;
 pub(crate) mod site;
+pub(crate) mod steps;
+pub(crate) mod target;
+mod task;
+#[cfg(test)]
+mod tests;
+pub(crate) mod transfer;
+
+pub(crate) use build::build;
+
+use steps::{DeviceValue, HostOperand, Stage};
+use weft_device::ExecutionReport;
+use weft_ir::Fact;
+
+/// One model at fixed shapes: what runs where, in order. Nothing in it depends on an address.
+pub(crate) struct ExecutionPlan {
+    pub(crate) stages: Vec<Stage>,
+    /// What the caller gives.
+    pub(crate) inputs: Vec<PlannedInput>,
+    /// What the caller gets.
+    pub(crate) outputs: Vec<PlannedOutput>,
+    /// The buffers that outputs are copied from, in the types that the caller gets.
+    pub(crate) output_buffers: Vec<DeviceValue>,
+    /// How many values the host keeps.
+    pub(crate) host_slot_count: usize,
+    /// How many words the launches count in.
+    pub(crate) counter_count: usize,
+    pub(crate) report: ExecutionReport,
+}
+
+/// One of the graph's required inputs.
+pub(crate) struct PlannedInput {
+    pub(crate) name: String,
+    /// What it must be.
+    pub(crate) fact: Fact,
+    /// What its buffer on the device holds; `None` where the device does not read it.
+    pub(crate) uploaded: Option<DeviceValue>,
+}
+
+/// One of the graph's outputs.
+pub(crate) struct PlannedOutput {
+    pub(crate) name: String,
+    pub(crate) source: OutputSource,
+}
+
+/// Where an output is given back from.
+pub(crate) enum OutputSource {
+    /// One of the output buffers, under the output's own shape.
+    Device { buffer: usize, shape: Vec<usize> },
+    /// A value on the host.
+    Host(HostOperand),
+}

@@ -1,0 +1,107 @@
+//! The steps of a plan, with everything they touch in its place.
+
+use std::sync::Arc;
+
+use weft_ir::{DataType, Operator, Tensor};
+
+use super::place::Place;
+use crate::Storage;
+use crate::launch::{Launch, TensorMap};
+
+/// What runs in one go: consecutive device steps are one CUDA graph.
+pub(crate) enum Stage {
+    Device(Vec<DeviceStep>),
+    Host(HostStep),
+}
+
+impl Stage {
+    /// How many steps of the report it is.
+    pub(crate) fn step_count(&self) -> usize {
+        match self {
+            Stage::Device(steps) => steps.len(),
+            Stage::Host(_) => 1,
+        }
+    }
+}
+
+/// Launches that compute one task or convert one value.
+pub(crate) struct DeviceStep {
+    /// None where there is nothing to compute, as for tensors without elements.
+    pub(crate) launches: Vec<PlannedLaunch>,
+}
+
+/// A launch whose parameters have their places.
+pub(crate) struct PlannedLaunch {
+    pub(crate) launch: Launch,
+    /// One per argument of the launch.
+    pub(crate) operands: Vec<Operand>,
+}
+
+/// One parameter of a planned launch.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    /// An address.
+    Address(Place),
+    /// The fault word's address, and what to write there.
+    Fault {
+        /// The number of the step that reports it, from 1 on.
+        number: u32,
+    },
+    /// A value, as its bytes lie in memory.
+    Bytes(Vec<u8>),
+    /// A description of the tensor that starts here.
+    TensorMap(Place, TensorMap),
+}
+
+/// What the host does between two device stages.
+pub(crate) enum HostStep {
+    /// Evaluates a node as its operator defines itself.
+    Evaluate {
+        operator: Arc<dyn Operator>,
+        inputs: Vec<Option<HostOperand>>,
+        /// The host slots that the outputs go to.
+        outputs: Vec<Option<usize>>,
+    },
+    /// Copies a value from the device.
+    Download { from: Place, value: DeviceValue, slot: usize },
+    /// Copies a value to the device.
+    Upload { from: HostOperand, to: Place, value: DeviceValue },
+}
+
+/// What is known of a value that lies on the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceValue {
+    /// Its type in the graph.
+    pub(crate) data_type: DataType,
+    pub(crate) shape: Vec<usize>,
+    /// How its elements lie in device memory.
+    pub(crate) storage: Storage,
+}
+
+impl DeviceValue {
+    pub(crate) fn element_count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.element_count() * self.storage.size_bytes()
+    }
+}
+
+/// A value as a host step reads it.
+#[derive(Clone, Debug)]
+pub(crate) struct HostOperand {
+    pub(crate) source: HostSource,
+    /// The shape it is read under, where a view has given it another one.
+    pub(crate) shape: Option<Vec<usize>>,
+}
+
+/// Where a host step finds a value.
+#[derive(Clone, Debug)]
+pub(crate) enum HostSource {
+    /// What the caller gave.
+    Input(usize),
+    /// What an earlier host step left.
+    Slot(usize),
+    Constant(Tensor),
+}

@@ -1,0 +1,4 @@
+//! Plans without a GPU: run on a fake device, and looked at for every model of the zoo.
+
+mod fake_device;
+mod sides;
