@@ -71,7 +71,7 @@ pub enum Argument {
     },
     /// Where the kernel reports input that it cannot compute with, such as an index out of range: the prelude's
     /// structure `Fault`, 16 bytes of an address (64 bits), a number (32 bits) and padding. The address is that of
-    /// one word per executable, which is zero before a run; the number is that of the node in the graph, plus one.
+    /// one word per executable, which is zero before a run; the number is that of the step in the plan, plus one.
     Fault,
     /// A null pointer, for an operand that is absent.
     Null,
