@@ -4,8 +4,11 @@ pub(crate) mod activation;
 pub(crate) mod convert;
 mod divider;
 mod flat;
+pub(crate) mod gemm;
 pub(crate) mod joined;
 pub(crate) mod pad;
+pub(crate) mod pad_rows;
+pub(crate) mod stored;
 pub(crate) mod strided_copy;
 pub(crate) mod transpose;
 pub(crate) mod view;
@@ -14,8 +17,15 @@ mod widening;
 use crate::launch::KernelSource;
 
 /// Typical variants of every kernel.
-const SAMPLES: &[fn() -> Vec<KernelSource>] =
-    &[convert::samples, joined::samples, pad::samples, strided_copy::samples, transpose::samples];
+const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
+    convert::samples,
+    gemm::samples,
+    joined::samples,
+    pad::samples,
+    pad_rows::samples,
+    strided_copy::samples,
+    transpose::samples,
+];
 
 /// Typical variants of every kernel, for checking that they compile where there is no GPU.
 pub fn sample_sources() -> Vec<KernelSource> {

@@ -1,13 +1,18 @@
 //! Kernel selection: one file per family of operators, tried in order.
 
+mod conv;
+mod epilogue;
 mod layout;
+mod linear;
+mod products;
 #[cfg(test)]
 pub(crate) mod testing;
 
 use super::site::{Selected, Selection, Site};
 
 /// The selectors.
-const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[layout::select];
+const SELECTORS: &[fn(&Site<'_>) -> Selection] =
+    &[conv::select, linear::select, products::select, layout::select];
 
 /// The kernel's candidates for a node; `None` where no kernel computes it, so that the host does.
 pub(crate) fn select(site: &Site<'_>) -> Selection {

@@ -1,0 +1,530 @@
+// Matrix products and convolutions on tensor cores, by `mma.sync`.
+//
+//     output[m][n] = activation(sum over k of left(m, k) * right(n, k) + bias[n] + residual[m][n])
+//
+// Where CONVOLUTION is set, `left` is a channels-last image: m counts output pixels, k counts taps and channels, and
+// the matrix is never formed: every load finds its pixel. Otherwise `left` is a matrix with k contiguous.
+// `right` is a matrix with k contiguous, or, where RIGHT_BY_ROWS, with n contiguous.
+//
+// A block computes one tile of TILE_M x TILE_N. Loads run STAGES - 1 steps ahead. The sum over k may be split over
+// `splits` blocks: with REDUCTION_CLUSTER they form a cluster and add their parts through its shared memory; with
+// REDUCTION_WORKSPACE each writes its part to memory, and the last to arrive adds them up. Parts are always added in
+// the same order.
+//
+// Parameters: STORAGE, MATH, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
+// CONVOLUTION, LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
+// STORE_ELEMENTS (neighbours that are stored at once), REDUCTION, ACTIVATION, HAS_BIAS, BIAS (its type), HAS_RESIDUAL.
+
+#define MATH_F16 0
+#define MATH_BF16 1
+#define MATH_TF32 2
+#define MATH_F32 3
+
+#define REDUCTION_NONE 0
+#define REDUCTION_CLUSTER 1
+#define REDUCTION_WORKSPACE 2
+
+constexpr int THREADS = WARPS_M * WARPS_N * 32;
+constexpr int ELEMENT_BYTES = sizeof(STORAGE);
+constexpr int TILE_K = ROW_BYTES / ELEMENT_BYTES;
+// A step of the tensor cores takes 32 bytes of k: 16 numbers of 2 bytes, or 8 of 4.
+constexpr int MMA_STEPS = ROW_BYTES / 32;
+constexpr int WARP_M = TILE_M / WARPS_M;
+constexpr int WARP_N = TILE_N / WARPS_N;
+constexpr int MMA_M = WARP_M / 16;
+constexpr int MMA_N = WARP_N / 8;
+constexpr int LEFT_BYTES = TILE_M * ROW_BYTES;
+constexpr int RIGHT_BYTES = TILE_N * ROW_BYTES;
+constexpr int STAGE_BYTES = LEFT_BYTES + RIGHT_BYTES;
+// The tile of sums in shared memory: padded so that neither writing fragments nor reading rows meets a bank twice.
+constexpr int SUM_STRIDE = TILE_N + 8;
+
+static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "a warp's tile is made of 16 x 16 pieces");
+
+struct Problem {
+    int m, n, k;
+    int left_stride, right_stride, output_stride;
+    int height, width, channels, kernel_width;
+    int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
+    Divider by_output_width, by_output_area;
+    int steps_per_split, splits;
+    i64 left_step, right_step, output_step;
+    ActivationParameters activation;
+};
+
+DEVICE u32 shared_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
+
+template <int BYTES> DEVICE void copy_async(u32 to, const void *from, int valid_bytes) {
+    if constexpr (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid_bytes));
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(valid_bytes));
+    }
+}
+DEVICE void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int PENDING> DEVICE void await_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING)); }
+
+// Where a 16-byte chunk of a row lies, so that eight rows' chunks of one column lie in different banks.
+template <int CHUNKS> DEVICE int place(int row, int chunk) {
+    if constexpr (CHUNKS >= 8) return row * CHUNKS + (chunk ^ (row & 7));
+    else return row * CHUNKS + (chunk ^ ((row >> 1) & 3));
+}
+
+DEVICE void load_matrices(u32 (&to)[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address));
+}
+DEVICE void load_matrices_transposed(u32 (&to)[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address));
+}
+
+#define MMA_INSTRUCTION(SHAPE)                                                                                          \
+    asm volatile("mma.sync.aligned." SHAPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"           \
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                               \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+
+DEVICE void mma_once(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+#if MATH == MATH_F16
+    MMA_INSTRUCTION("m16n8k16.row.col.f32.f16.f16.f32");
+#elif MATH == MATH_BF16
+    MMA_INSTRUCTION("m16n8k16.row.col.f32.bf16.bf16.f32");
+#else
+    MMA_INSTRUCTION("m16n8k8.row.col.f32.tf32.tf32.f32");
+#endif
+}
+
+DEVICE u32 rounded_to_tf32(u32 bits) {
+    u32 rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
+    return rounded;
+}
+// What rounding to tf32 left of a number.
+DEVICE u32 remainder_of(u32 bits, u32 rounded) {
+    return rounded_to_tf32(__float_as_uint(__uint_as_float(bits) - __uint_as_float(rounded)));
+}
+
+// --- Finding what to load ------------------------------------------------------------------------------------------
+
+constexpr int LEFT_COLUMNS = ROW_BYTES / LOAD_BYTES;
+constexpr int LEFT_ROWS = THREADS / LEFT_COLUMNS;
+constexpr int LEFT_LOADS = (TILE_M + LEFT_ROWS - 1) / LEFT_ROWS;
+constexpr int LOAD_ELEMENTS = LOAD_BYTES / ELEMENT_BYTES;
+
+// One thread's part of the left tiles: the same column of every LEFT_ROWS-th row.
+struct LeftLoader {
+    const STORAGE *base;
+    int offset[LEFT_LOADS];
+#if CONVOLUTION
+    int y[LEFT_LOADS], x[LEFT_LOADS];
+    int tap_y, tap_x, channel;
+#endif
+    int k;
+
+    DEVICE void start(const Problem &p, const STORAGE *left, int tile_m, int first_k) {
+        base = left;
+        k = first_k + (threadIdx.x % LEFT_COLUMNS) * LOAD_ELEMENTS;
+#if CONVOLUTION
+        int tap = k / p.channels;
+        channel = k - tap * p.channels;
+        tap_y = tap / p.kernel_width;
+        tap_x = tap - tap_y * p.kernel_width;
+#endif
+#pragma unroll
+        for (int i = 0; i < LEFT_LOADS; i++) {
+            int row = tile_m * TILE_M + threadIdx.x / LEFT_COLUMNS + i * LEFT_ROWS;
+#if CONVOLUTION
+            u32 image = divided(row, p.by_output_area);
+            u32 pixel = row - image * p.by_output_area.divisor;
+            u32 output_y = divided(pixel, p.by_output_width);
+            u32 output_x = pixel - output_y * p.by_output_width.divisor;
+            y[i] = (int)output_y * p.stride_y - p.pad_y;
+            x[i] = (int)output_x * p.stride_x - p.pad_x;
+            offset[i] = (((int)image * p.height + y[i]) * p.width + x[i]) * p.channels;
+            // A row past the end lies outside of every image.
+            if (row >= p.m) y[i] = -(1 << 24);
+#else
+            offset[i] = row < p.m ? row * p.left_stride : -1;
+#endif
+        }
+    }
+
+    DEVICE void load(const Problem &p, u32 tile) const {
+        int column = threadIdx.x % LEFT_COLUMNS;
+        int row = threadIdx.x / LEFT_COLUMNS;
+        int chunk = column * LOAD_BYTES / 16, inside = column * LOAD_BYTES % 16;
+#if CONVOLUTION
+        int dy = tap_y * p.dilation_y, dx = tap_x * p.dilation_x;
+        int shift = (dy * p.width + dx) * p.channels + channel;
+#endif
+#pragma unroll
+        for (int i = 0; i < LEFT_LOADS; i++, row += LEFT_ROWS) {
+            if (TILE_M % LEFT_ROWS != 0 && row >= TILE_M) break;
+#if CONVOLUTION
+            bool is_inside = (u32)(y[i] + dy) < (u32)p.height && (u32)(x[i] + dx) < (u32)p.width && k < p.k;
+            const STORAGE *from = is_inside ? base + offset[i] + shift : base;
+            int valid = is_inside ? LOAD_BYTES : 0;
+#else
+            int left = offset[i] >= 0 ? (p.k - k) * ELEMENT_BYTES : 0;
+            int valid = left < 0 ? 0 : (left < LOAD_BYTES ? left : LOAD_BYTES);
+            const STORAGE *from = valid > 0 ? base + offset[i] + k : base;
+#endif
+            copy_async<LOAD_BYTES>(tile + place<ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
+        }
+    }
+
+    DEVICE void advance(const Problem &p) {
+        k += TILE_K;
+#if CONVOLUTION
+        channel += TILE_K;
+        while (channel >= p.channels) {
+            channel -= p.channels;
+            if (++tap_x == p.kernel_width) {
+                tap_x = 0;
+                tap_y++;
+            }
+        }
+#endif
+    }
+};
+
+#if RIGHT_BY_ROWS
+constexpr int RIGHT_ROW_BYTES = TILE_N * ELEMENT_BYTES;
+constexpr int RIGHT_TILE_ROWS = TILE_K;
+#else
+constexpr int RIGHT_ROW_BYTES = ROW_BYTES;
+constexpr int RIGHT_TILE_ROWS = TILE_N;
+#endif
+constexpr int RIGHT_COLUMNS = RIGHT_ROW_BYTES / RIGHT_LOAD_BYTES;
+constexpr int RIGHT_ROWS = THREADS / RIGHT_COLUMNS;
+constexpr int RIGHT_LOADS = (RIGHT_TILE_ROWS + RIGHT_ROWS - 1) / RIGHT_ROWS;
+constexpr int RIGHT_LOAD_ELEMENTS = RIGHT_LOAD_BYTES / ELEMENT_BYTES;
+
+struct RightLoader {
+    const STORAGE *base;
+    int k;
+
+    DEVICE void start(const Problem &p, const STORAGE *right, int tile_n, int first_k) {
+#if RIGHT_BY_ROWS
+        base = right + tile_n * TILE_N;
+#else
+        base = right + (i64)tile_n * TILE_N * p.right_stride;
+#endif
+        k = first_k;
+    }
+
+    DEVICE void load(const Problem &p, u32 tile, int tile_n) const {
+        int column = threadIdx.x % RIGHT_COLUMNS;
+        int row = threadIdx.x / RIGHT_COLUMNS;
+        int chunk = column * RIGHT_LOAD_BYTES / 16, inside = column * RIGHT_LOAD_BYTES % 16;
+        int n_left = p.n - tile_n * TILE_N;
+#pragma unroll
+        for (int i = 0; i < RIGHT_LOADS; i++, row += RIGHT_ROWS) {
+            if (RIGHT_TILE_ROWS % RIGHT_ROWS != 0 && row >= RIGHT_TILE_ROWS) break;
+#if RIGHT_BY_ROWS
+            int left = k + row < p.k ? (n_left - column * RIGHT_LOAD_ELEMENTS) * ELEMENT_BYTES : 0;
+            const STORAGE *at = base + (i64)(k + row) * p.right_stride + column * RIGHT_LOAD_ELEMENTS;
+#else
+            int left = row < n_left ? (p.k - k - column * RIGHT_LOAD_ELEMENTS) * ELEMENT_BYTES : 0;
+            const STORAGE *at = base + row * p.right_stride + k + column * RIGHT_LOAD_ELEMENTS;
+#endif
+            int valid = left < 0 ? 0 : (left < RIGHT_LOAD_BYTES ? left : RIGHT_LOAD_BYTES);
+            const STORAGE *from = valid > 0 ? at : base;
+            copy_async<RIGHT_LOAD_BYTES>(tile + place<RIGHT_ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
+        }
+    }
+
+    DEVICE void advance() { k += TILE_K; }
+};
+
+// --- Multiplying ---------------------------------------------------------------------------------------------------
+
+struct Fragments {
+    u32 a[MMA_M][4];
+    u32 b[MMA_N / 2][4];
+
+    DEVICE void load(u32 left, u32 right, int warp_m, int warp_n, int step) {
+        int lane = threadIdx.x % 32;
+        int matrix = lane / 8;
+#pragma unroll
+        for (int i = 0; i < MMA_M; i++) {
+            int row = warp_m * WARP_M + i * 16 + lane % 8 + (matrix & 1) * 8;
+            load_matrices(a[i], left + place<ROW_BYTES / 16>(row, step * 2 + (matrix >> 1)) * 16);
+        }
+#pragma unroll
+        for (int j = 0; j < MMA_N / 2; j++) {
+            int column = warp_n * WARP_N + j * 16;
+#if !RIGHT_BY_ROWS
+            int row = column + lane % 8 + (matrix >> 1) * 8;
+            load_matrices(b[j], right + place<ROW_BYTES / 16>(row, step * 2 + (matrix & 1)) * 16);
+#elif MATH == MATH_F16 || MATH == MATH_BF16
+            int row = step * 16 + lane % 8 + (matrix & 1) * 8;
+            load_matrices_transposed(b[j], right + place<RIGHT_ROW_BYTES / 16>(row, column / 8 + (matrix >> 1)) * 16);
+#else
+#pragma unroll
+            for (int part = 0; part < 4; part++) {
+                int row = step * 8 + lane % 4 + (part & 1) * 4;
+                int at = column + (part >> 1) * 8 + lane / 4;
+                u32 address = right + place<RIGHT_ROW_BYTES / 16>(row, at / 4) * 16 + at % 4 * 4;
+                asm volatile("ld.shared.b32 %0, [%1];" : "=r"(b[j][part]) : "r"(address));
+            }
+#endif
+        }
+    }
+};
+
+DEVICE void multiply(float (&sums)[MMA_M][MMA_N][4], Fragments &f) {
+#if MATH == MATH_F32
+    // a * b = (high + low) * (high + low), without low * low, which is below the last bit.
+    u32 a_low[MMA_M][4], b_low[MMA_N / 2][4];
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+            u32 high = rounded_to_tf32(f.a[i][part]);
+            a_low[i][part] = remainder_of(f.a[i][part], high);
+            f.a[i][part] = high;
+        }
+#pragma unroll
+    for (int j = 0; j < MMA_N / 2; j++)
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+            u32 high = rounded_to_tf32(f.b[j][part]);
+            b_low[j][part] = remainder_of(f.b[j][part], high);
+            f.b[j][part] = high;
+        }
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMA_N; j++) {
+            int at = j % 2 * 2;
+            mma_once(sums[i][j], a_low[i], f.b[j / 2][at], f.b[j / 2][at + 1]);
+            mma_once(sums[i][j], f.a[i], b_low[j / 2][at], b_low[j / 2][at + 1]);
+            mma_once(sums[i][j], f.a[i], f.b[j / 2][at], f.b[j / 2][at + 1]);
+        }
+#else
+#if MATH == MATH_TF32
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int part = 0; part < 4; part++) f.a[i][part] = rounded_to_tf32(f.a[i][part]);
+#pragma unroll
+    for (int j = 0; j < MMA_N / 2; j++)
+#pragma unroll
+        for (int part = 0; part < 4; part++) f.b[j][part] = rounded_to_tf32(f.b[j][part]);
+#endif
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMA_N; j++) mma_once(sums[i][j], f.a[i], f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
+#endif
+}
+
+// --- Finishing -----------------------------------------------------------------------------------------------------
+
+// Adds bias and residual to neighbours in one row, applies the activation, and stores them.
+DEVICE void store(const Problem &p, float (&values)[STORE_ELEMENTS], int m, int n, const BIAS *bias,
+                  const STORAGE *residual, STORAGE *output) {
+    typedef Vector<STORAGE, STORE_ELEMENTS> Stored;
+    i64 at = (i64)m * p.output_stride + n;
+#if HAS_BIAS
+#pragma unroll
+    for (int e = 0; e < STORE_ELEMENTS; e++) values[e] += to_float(bias[n + e]);
+#endif
+#if HAS_RESIDUAL
+    Stored added = *(const Stored *)(residual + at);
+#pragma unroll
+    for (int e = 0; e < STORE_ELEMENTS; e++) values[e] += to_float(added.at[e]);
+#endif
+    Stored stored;
+#pragma unroll
+    for (int e = 0; e < STORE_ELEMENTS; e++) stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(values[e], p.activation));
+    *(Stored *)(output + at) = stored;
+}
+
+DEVICE u32 cluster_rank() {
+    u32 rank = 0;
+#if REDUCTION == REDUCTION_CLUSTER
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+    return rank;
+}
+DEVICE void cluster_barrier() {
+#if REDUCTION == REDUCTION_CLUSTER
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+// A float in the shared memory of another block of the cluster.
+DEVICE float4 read_remote(u32 address, u32 rank) {
+    float4 value = make_float4(0.f, 0.f, 0.f, 0.f);
+#if REDUCTION == REDUCTION_CLUSTER
+    u32 remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(remote));
+#endif
+    return value;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    gemm(const __grid_constant__ Problem p, const STORAGE *__restrict__ left, const STORAGE *__restrict__ right,
+         const BIAS *__restrict__ bias, const STORAGE *__restrict__ residual, STORAGE *__restrict__ output,
+         float *__restrict__ workspace, u32 *__restrict__ counters) {
+    extern __shared__ __align__(128) u8 shared[];
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int warp_m = warp / WARPS_N, warp_n = warp % WARPS_N;
+    int tiles_n = (p.n + TILE_N - 1) / TILE_N;
+    int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
+    int split = blockIdx.y;
+    left += blockIdx.z * p.left_step;
+    right += blockIdx.z * p.right_step;
+    output += blockIdx.z * p.output_step;
+    residual += blockIdx.z * p.output_step;
+
+    int all_steps = (p.k + TILE_K - 1) / TILE_K;
+    int first_step = split * p.steps_per_split;
+    int steps = all_steps - first_step;
+    steps = steps < 0 ? 0 : (steps < p.steps_per_split ? steps : p.steps_per_split);
+
+    u32 tiles = shared_address(shared);
+    LeftLoader left_loader;
+    RightLoader right_loader;
+    release_successor();
+#if !RIGHT_IS_WEIGHTS
+    await_predecessor();
+#endif
+    right_loader.start(p, right, tile_n, first_step * TILE_K);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++) {
+        if (s < steps) right_loader.load(p, tiles + s * STAGE_BYTES + LEFT_BYTES, tile_n);
+        right_loader.advance();
+    }
+    left_loader.start(p, left, tile_m, first_step * TILE_K);
+#if RIGHT_IS_WEIGHTS
+    // Weights are there from the start; only what the predecessor computes has to be waited for.
+    await_predecessor();
+#endif
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++) {
+        if (s < steps) left_loader.load(p, tiles + s * STAGE_BYTES);
+        left_loader.advance(p);
+        commit_copies();
+    }
+
+    float sums[MMA_M][MMA_N][4];
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMA_N; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) sums[i][j][e] = 0.f;
+
+    int stage = 0, next_stage = STAGES - 1;
+    for (int step = 0; step < steps; step++) {
+        await_copies<STAGES - 2>();
+        __syncthreads();
+        if (step + STAGES - 1 < steps) {
+            left_loader.load(p, tiles + next_stage * STAGE_BYTES);
+            right_loader.load(p, tiles + next_stage * STAGE_BYTES + LEFT_BYTES, tile_n);
+            left_loader.advance(p);
+            right_loader.advance();
+        }
+        commit_copies();
+        u32 left_tile = tiles + stage * STAGE_BYTES, right_tile = left_tile + LEFT_BYTES;
+        Fragments fragments[2];
+        fragments[0].load(left_tile, right_tile, warp_m, warp_n, 0);
+#pragma unroll
+        for (int k = 0; k < MMA_STEPS; k++) {
+            if (k + 1 < MMA_STEPS) fragments[(k + 1) % 2].load(left_tile, right_tile, warp_m, warp_n, k + 1);
+            multiply(sums, fragments[k % 2]);
+        }
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        next_stage = next_stage + 1 == STAGES ? 0 : next_stage + 1;
+    }
+    await_copies<0>();
+    __syncthreads();
+
+    // Sums go to shared memory, so that whole rows can be finished and stored at once.
+    float *sum_tile = (float *)shared;
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMA_N; j++) {
+            int row = warp_m * WARP_M + i * 16 + lane / 4, column = warp_n * WARP_N + j * 8 + lane % 4 * 2;
+            *(float2 *)&sum_tile[row * SUM_STRIDE + column] = make_float2(sums[i][j][0], sums[i][j][1]);
+            *(float2 *)&sum_tile[(row + 8) * SUM_STRIDE + column] = make_float2(sums[i][j][2], sums[i][j][3]);
+        }
+    int first_row = 0, rows = TILE_M;
+#if REDUCTION == REDUCTION_CLUSTER
+    cluster_barrier();
+    u32 rank = cluster_rank();
+    rows = (TILE_M + p.splits - 1) / p.splits;
+    first_row = rank * rows;
+    rows = TILE_M - first_row < rows ? TILE_M - first_row : rows;
+#else
+    __syncthreads();
+#endif
+#if REDUCTION == REDUCTION_WORKSPACE
+    // Each split's part lies in the workspace as it lies in shared memory, without the padding.
+    i64 tile = (i64)blockIdx.z * gridDim.x + blockIdx.x;
+    float *parts = workspace + tile * p.splits * (TILE_M * TILE_N);
+    for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += THREADS * 4) {
+        float4 value = *(float4 *)&sum_tile[at / TILE_N * SUM_STRIDE + at % TILE_N];
+        __stcg((float4 *)&parts[(i64)split * (TILE_M * TILE_N) + at], value);
+    }
+    __threadfence();
+    __syncthreads();
+    __shared__ bool is_last;
+    if (threadIdx.x == 0) {
+        u32 arrived = atomicAdd(&counters[tile], 1);
+        is_last = arrived == p.splits - 1;
+        if (is_last) counters[tile] = 0;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+#endif
+
+    constexpr int ROW_STORES = TILE_N / STORE_ELEMENTS;
+    for (int at = threadIdx.x; at < rows * ROW_STORES; at += THREADS) {
+        int row = first_row + at / ROW_STORES, column = at % ROW_STORES * STORE_ELEMENTS;
+        int m = tile_m * TILE_M + row, n = tile_n * TILE_N + column;
+        if (m >= p.m || n >= p.n) continue;
+        float values[STORE_ELEMENTS];
+#if REDUCTION == REDUCTION_NONE
+#pragma unroll
+        for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = sum_tile[row * SUM_STRIDE + column + e];
+#else
+#pragma unroll
+        for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = 0.f;
+        for (int part = 0; part < p.splits; part++) {
+#pragma unroll
+            for (int e = 0; e < STORE_ELEMENTS; e += 4) {
+                // Fewer than four neighbours are read with those beside them, which lie in the same tile.
+                int aligned = (column + e) / 4 * 4;
+#if REDUCTION == REDUCTION_CLUSTER
+                float4 value = read_remote(shared_address(&sum_tile[row * SUM_STRIDE + aligned]), part);
+#else
+                float4 value = __ldcg((const float4 *)&parts[(i64)part * (TILE_M * TILE_N) + row * TILE_N + aligned]);
+#endif
+                const float four[4] = {value.x, value.y, value.z, value.w};
+#pragma unroll
+                for (int f = 0; f < (STORE_ELEMENTS < 4 ? STORE_ELEMENTS : 4); f++)
+                    values[e + f] += STORE_ELEMENTS < 4 ? (column % 4 + f == 0   ? four[0]
+                                                           : column % 4 + f == 1 ? four[1]
+                                                           : column % 4 + f == 2 ? four[2]
+                                                                                 : four[3])
+                                                        : four[f];
+            }
+        }
+#endif
+        store(p, values, m, n, bias, residual, output);
+    }
+#if REDUCTION == REDUCTION_CLUSTER
+    // No block may leave while another still reads its sums.
+    cluster_barrier();
+#endif
+}

@@ -1,0 +1,10 @@
+//! Matrix products and convolutions on tensor cores: `gemm.cu`.
+
+mod candidates;
+mod cost;
+mod parameters;
+mod problem;
+mod tile;
+
+pub(crate) use candidates::{candidates, samples};
+pub(crate) use problem::{GemmProblem, Image, Left, Operands, Right};

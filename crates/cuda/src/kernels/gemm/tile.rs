@@ -1,0 +1,93 @@
+//! Tiles: how much one block computes, and with how many warps.
+
+use crate::Chip;
+
+/// The tile of one block, and how it is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tile {
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) warps_m: usize,
+    pub(super) warps_n: usize,
+    /// Steps of k in shared memory at once.
+    pub(super) stages: usize,
+}
+
+/// Bytes of k that one step covers, of each row.
+pub(super) const ROW_BYTES: usize = 128;
+
+/// Every tile that is compiled, small ones first.
+pub(super) const TILES: &[Tile] = &[
+    tile(16, 32, 1, 2, 6),
+    tile(16, 64, 1, 4, 6),
+    tile(16, 128, 1, 4, 4),
+    tile(32, 32, 2, 2, 6),
+    tile(32, 64, 2, 2, 6),
+    tile(64, 32, 2, 2, 6),
+    tile(64, 64, 2, 2, 4),
+    tile(64, 64, 2, 2, 6),
+    tile(128, 32, 4, 1, 5),
+    tile(32, 128, 1, 4, 5),
+    tile(64, 128, 2, 2, 4),
+    tile(128, 64, 2, 2, 4),
+    tile(128, 128, 2, 4, 4),
+    tile(128, 256, 2, 4, 3),
+    tile(256, 128, 4, 2, 3),
+    tile(256, 64, 4, 1, 4),
+];
+
+const fn tile(m: usize, n: usize, warps_m: usize, warps_n: usize, stages: usize) -> Tile {
+    Tile { m, n, warps_m, warps_n, stages }
+}
+
+impl Tile {
+    pub(super) fn threads(&self) -> usize {
+        self.warps_m * self.warps_n * 32
+    }
+
+    /// Dynamic shared memory: the stages, or the tile of sums that follows them.
+    pub(super) fn shared_bytes(&self) -> usize {
+        let stages = self.stages * (self.m + self.n) * ROW_BYTES;
+        let sums = self.m * (self.n + 8) * size_of::<f32>();
+        stages.max(sums)
+    }
+
+    /// How many blocks one SM holds, as far as shared memory, threads and registers tell.
+    pub(super) fn blocks_per_sm(&self, chip: Chip) -> usize {
+        const REGISTERS_BESIDES_SUMS: usize = 70;
+        const REGISTERS_PER_SM: usize = 65_536;
+        const THREADS_PER_SM: usize = 2048;
+        const SHARED_BYTES_RESERVED: usize = 1024;
+        let registers = (self.m * self.n / self.threads() + REGISTERS_BESIDES_SUMS).min(255);
+        let by_shared =
+            chip.shared_bytes_per_sm as usize / (self.shared_bytes() + SHARED_BYTES_RESERVED);
+        let by_registers = REGISTERS_PER_SM / (self.threads() * registers);
+        by_shared.min(by_registers).min(THREADS_PER_SM / self.threads()).max(1)
+    }
+
+    /// A name for reports.
+    pub(super) fn name(&self) -> String {
+        format!(
+            "{}x{} {} warps {} stages",
+            self.m,
+            self.n,
+            self.warps_m * self.warps_n,
+            self.stages
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tile_fits_a_block_and_its_warps_fit_the_tile() {
+        for tile in TILES {
+            assert!(tile.shared_bytes() <= Chip::H200.shared_bytes_per_block as usize, "{tile:?}");
+            assert!(tile.m.is_multiple_of(16 * tile.warps_m), "{tile:?}");
+            assert!(tile.n.is_multiple_of(16 * tile.warps_n), "{tile:?}");
+            assert!(tile.threads() <= 1024);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What products with constant weights have in common: their bias, and how rows of weights are spaced.
+
+use std::sync::Arc;
+
+use weft_device::DeviceError;
+
+use crate::Storage;
+use crate::kernels::stored::stored;
+use crate::launch::DeviceWeights;
+use crate::plan::site::Site;
+
+/// From row to row of weights, so that every row starts at a multiple of 16 bytes.
+pub(super) fn right_stride(columns: usize, storage: Storage) -> usize {
+    columns.next_multiple_of(16 / storage.size_bytes())
+}
+
+/// The constant bias in input 2, as `f32`, whatever the precision; `None` where there is none.
+pub(super) fn bias_weights(
+    site: &Site<'_>,
+    count: usize,
+) -> Result<Option<Arc<DeviceWeights>>, DeviceError> {
+    let Some(bias) = site.f32_constant(2).filter(|bias| bias.len() == count) else {
+        return Ok(None);
+    };
+    let bytes = |numbers: &[f32]| stored(numbers.iter().copied(), Storage::F32);
+    site.weights.get_or_make(bias, "bias".into(), bytes).map(Some)
+}

@@ -1,0 +1,76 @@
+//! Products of two matrices that are both computed.
+
+use weft_ir::broadcast::broadcast_shapes;
+use weft_ir::operators::linear::MatMul;
+
+use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
+use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
+use crate::launch::{Argument, Launch};
+use crate::plan::site::{Selected, Selection, Site};
+
+/// A [`MatMul`] of stacks of matrices, each of which is either one matrix or as many as the result.
+pub(super) fn select(site: &Site<'_>) -> Selection {
+    Ok(mat_mul(site))
+}
+
+fn mat_mul(site: &Site<'_>) -> Option<Selected> {
+    site.operator::<MatMul>()?;
+    let (left, right) = (site.float_input(0)?, site.float_input(1)?);
+    let output = site.float_output()?;
+    let ([left_stack @ .., m, k], [right_stack @ .., _, n]) = (&left[..], &right[..]) else {
+        return None;
+    };
+    let stack_shape = broadcast_shapes(&[left_stack, right_stack]).ok()?;
+    let stack: usize = stack_shape.iter().product();
+    let count = |stack: &[usize]| stack.iter().product::<usize>();
+    let is_plain = |part: &[usize]| count(part) == 1 || count(part) == stack;
+    if output.len() != stack_shape.len() + 2 || !is_plain(left_stack) || !is_plain(right_stack) {
+        return None;
+    }
+    let (m, k, n) = (*m, *k, *n);
+    let storage = site.precision.storage();
+    let mut pads: Vec<Launch> = Vec::new();
+    let mut workspace_bytes = 0;
+    let mut operand = |index: usize, rows: usize, columns: usize| {
+        let padded = padded_columns(columns, storage);
+        if padded == columns {
+            return (Argument::Input(index), columns);
+        }
+        let to = Argument::Workspace { offset_bytes: workspace_bytes };
+        pads.push(pad_rows_launch(storage, rows, columns, Argument::Input(index), to.clone()));
+        workspace_bytes += (rows * padded * storage.size_bytes()).next_multiple_of(256);
+        (to, padded)
+    };
+    let (left_argument, left_stride) = operand(0, count(left_stack) * m, k);
+    let (right_argument, right_stride) = operand(1, count(right_stack) * k, n);
+    let step = |part: &[usize], elements: usize| if count(part) == 1 { 0 } else { elements };
+    let problem = GemmProblem {
+        m,
+        n,
+        k,
+        stack,
+        stack_steps: [
+            step(left_stack, m * left_stride),
+            step(right_stack, k * right_stride),
+            m * n,
+        ],
+        left: Left::Matrix { stride: left_stride },
+        right: Right { by_rows: true, stride: right_stride, is_weights: false },
+        bias: None,
+        has_residual: false,
+        activation: None,
+        precision: site.precision,
+    };
+    let operands = Operands {
+        left: left_argument,
+        right: right_argument,
+        bias: Argument::Null,
+        residual: Argument::Null,
+        output: Argument::Output(0),
+    };
+    let mut candidates = candidates(&problem, &operands, site.chip, workspace_bytes);
+    for candidate in &mut candidates {
+        candidate.launches.splice(0..0, pads.iter().cloned());
+    }
+    (!candidates.is_empty()).then_some(Selected { candidates, reads: vec![0, 1] })
+}
