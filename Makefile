@@ -5,6 +5,8 @@ PYTHON ?= python3
 ONNX_DATA := $(VENV)/onnx-data
 # CPU tests of big zoo models against onnxruntime: `make test FULL=1` runs all of them, the default a few.
 FULL ?= 0
+# Kernels are compile-checked with the NVRTC of the environment, which needs no GPU.
+NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
 .PHONY: demo test check format lint doc peers clean
@@ -16,7 +18,7 @@ demo:
 ## Everything CI runs: fast checks first.
 test: $(VENV)/ready
 	cargo fmt --all --check
-	cargo test --workspace --exclude weft-conformance
+	$(NVRTC) cargo test --workspace --exclude weft-conformance
 	WEFT_ONNX_DATA=$(abspath $(ONNX_DATA)) cargo test -p weft-conformance
 	cargo build --release -p weft-cli
 	$(VENV)/bin/python tests/cli.py $(WEFT)

@@ -159,6 +159,7 @@ impl Libraries {
             what: library.title().to_string(),
             names: library.loader_names(),
             folders: self.search.folders().map(Path::to_path_buf).collect(),
+            was_loader_asked: true,
             failures,
         })
     }

@@ -20,6 +20,8 @@ const MAGIC: &[u8; 8] = b"WEFTCODE";
 /// The magic, and a checksum of what follows.
 const HEADER_BYTES: usize = MAGIC.len() + size_of::<u128>();
 const EXTENSION: &str = "cubin";
+/// The extension of files that are being written; those that a process left behind grow old and go like all others.
+const UNFINISHED: &str = "part";
 
 /// A folder of machine code. All its failures mean no more than that a kernel is compiled again.
 #[derive(Debug)]
@@ -73,7 +75,8 @@ impl KernelCache {
     fn put(&self, key: u128, bytes: &[u8]) -> io::Result<()> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self.folder.join(format!("{key:032x}.{}.{number}.part", process::id()));
+        let unfinished =
+            self.folder.join(format!("{key:032x}.{}.{number}.{UNFINISHED}", process::id()));
         fs::create_dir_all(&self.folder)?;
         fs::write(&unfinished, bytes)
             .and_then(|()| fs::rename(&unfinished, self.path(key)))
@@ -119,7 +122,10 @@ fn entries(folder: &Path) -> Vec<Entry> {
     files
         .flatten()
         .map(|file| file.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == EXTENSION))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == EXTENSION || extension == UNFINISHED)
+        })
         .filter_map(|path| {
             let data = fs::metadata(&path).ok()?;
             Some(Entry { used: data.modified().ok()?, size_bytes: data.len(), path })
@@ -142,4 +148,93 @@ fn shrink(folder: &Path, limit_bytes: u64) -> u64 {
         }
     }
     size
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A folder that does not exist yet, and is removed when the test ends.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let path = env::temp_dir().join(format!("weft-cache-{test}-{}", process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Self(path)
+        }
+
+        fn cache(&self, limit_bytes: u64) -> KernelCache {
+            KernelCache::new(self.0.join("kernels"), limit_bytes)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_found_by_later_processes() {
+        let folder = Folder::new("kept");
+        folder.cache(1000).write(7, b"code");
+        let later = folder.cache(1000);
+        assert_eq!(later.read(7).as_deref(), Some(&b"code"[..]));
+        assert_eq!(later.read(8), None);
+        assert_eq!(entries(&later.folder).len(), 1, "no unfinished file is left");
+    }
+
+    #[test]
+    fn damaged_files_are_not_used_and_can_be_replaced() {
+        let folder = Folder::new("damaged");
+        let cache = folder.cache(1000);
+        let whole = pack(b"code");
+        let flipped = {
+            let mut bytes = whole.clone();
+            *bytes.last_mut().unwrap() ^= 1;
+            bytes
+        };
+        for damaged in [&b""[..], b"WEFT", &whole[..whole.len() - 1], &flipped] {
+            cache.write(7, b"code");
+            fs::write(cache.path(7), damaged).unwrap();
+            assert_eq!(cache.read(7), None, "{damaged:?}");
+            assert!(!cache.path(7).exists());
+        }
+        cache.write(7, b"code");
+        assert!(cache.read(7).is_some());
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_makes_room() {
+        let folder = Folder::new("room");
+        let code = [0u8; 100];
+        let limit = 4 * pack(&code).len() as u64;
+        let cache = folder.cache(limit);
+        let minutes_ago = |minutes| SystemTime::now() - Duration::from_secs(60 * minutes);
+        for key in 0..4 {
+            cache.write(key, &code);
+            let file = File::open(cache.path(key)).unwrap();
+            file.set_modified(minutes_ago(10 - key as u64)).unwrap();
+        }
+        assert!(cache.read(0).is_some(), "reading makes it the one used last");
+        cache.write(4, &code);
+        let kept: Vec<u128> = (0..5).filter(|&key| cache.read(key).is_some()).collect();
+        assert_eq!(kept, [0, 3, 4]);
+        let later = folder.cache(limit);
+        assert_eq!(*later.size_bytes.lock().unwrap(), 3 * pack(&code).len() as u64);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_means_no_cache() {
+        let folder = Folder::new("unwritable");
+        fs::create_dir_all(&folder.0).unwrap();
+        // Where a folder is wanted stands a file, which stops even those who may write everywhere.
+        fs::write(folder.0.join("kernels"), "").unwrap();
+        let cache = folder.cache(1000);
+        cache.write(7, b"code");
+        assert_eq!(cache.read(7), None);
+    }
 }

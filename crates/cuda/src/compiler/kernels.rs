@@ -52,8 +52,21 @@ impl Kernels {
     }
 
     fn load(&self, source: &KernelSource, code: &[u8]) -> Result<Arc<Kernel>, CudaError> {
-        let kernel = Arc::new(Kernel::load(&self.context, code, source.entry)?);
+        let kernel = Kernel::load(&self.context, code, source.entry)
+            .map_err(|error| self.explain_mismatch(error))?;
+        let kernel = Arc::new(kernel);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(loaded.entry(source.clone()).or_insert(kernel).clone())
+    }
+    /// Machine code of a newer CUDA than the driver's is the usual reason for not being loaded.
+    fn explain_mismatch(&self, error: CudaError) -> CudaError {
+        let (compiler, driver) = (self.compiler.version(), self.context.driver_version());
+        match error {
+            CudaError::Call(failed) if compiler > driver => CudaError::Refused(format!(
+                "{failed}; the compiler is of CUDA {compiler} and the driver of {driver}: \
+                 a compiler that is no newer than the driver may help"
+            )),
+            other => other,
+        }
     }
 }

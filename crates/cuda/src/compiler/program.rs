@@ -70,3 +70,52 @@ fn text(source: &KernelSource) -> String {
     .map(|(name, part)| format!("#line 1 \"{name}\"\n{part}\n"))
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source() -> KernelSource {
+        let defines = vec![("TILE", "64".to_string()), ("STORAGE", "__half".to_string())];
+        KernelSource::new("copy.cu", "first line\nsecond line", "copy", defines)
+    }
+
+    fn program(source: &KernelSource) -> Program {
+        Program::new(source, "sm_90", Path::new("/cuda/include"))
+    }
+
+    #[test]
+    fn parts_stand_in_order_and_count_their_own_lines() {
+        let source = KernelSource { generated: "generated code".to_string(), ..source() };
+        let text = program(&source).text;
+        let after_prelude = text.split_once("#line 1 \"parameters\"\n").unwrap().1;
+        assert_eq!(
+            after_prelude,
+            "#define TILE 64\n#define STORAGE __half\n\n\
+             #line 1 \"generated\"\ngenerated code\n\
+             #line 1 \"copy.cu\"\nfirst line\nsecond line\n"
+        );
+        assert!(text.starts_with("#line 1 \"prelude.cuh\"\n"));
+    }
+
+    #[test]
+    fn whatever_changes_the_machine_code_changes_the_key() {
+        let base = program(&source());
+        let version = Version(13000);
+        let other_define = {
+            let mut source = source();
+            source.defines[0].1 = "32".to_string();
+            program(&source)
+        };
+        let generated = program(&KernelSource { generated: "x".to_string(), ..source() });
+        let architecture = Program::new(&source(), "sm_90a", Path::new("/cuda/include"));
+        let keys = [&base, &other_define, &generated, &architecture]
+            .map(|program| program.key(version))
+            .into_iter()
+            .chain([base.key(Version(12090))])
+            .collect::<std::collections::HashSet<_>>();
+        assert_eq!(keys.len(), 5);
+        let elsewhere = Program::new(&source(), "sm_90", Path::new("/elsewhere"));
+        assert_eq!(elsewhere.key(version), base.key(version));
+    }
+}

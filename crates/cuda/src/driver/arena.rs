@@ -9,7 +9,7 @@ use cudarc::driver::sys::{
 
 use super::context::Context;
 use super::error::{CudaError, checked};
-use super::memory::{check_range, of_allocation, read_and_wait, write_and_wait};
+use super::memory::{check_range, read_and_wait, write_and_wait};
 
 /// A range of addresses of the GPU whose beginning has memory behind it.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl GrowableBuffer {
         let mut address = 0;
         // SAFETY: the driver writes one address, which `drop` frees.
         unsafe { checked!(cuMemAddressReserve(&mut address, reserved_bytes, 0, 0, 0)) }
-            .map_err(|error| of_allocation(error, context, reserved_bytes))?;
+            .map_err(|error| error.of_allocation(reserved_bytes))?;
         Ok(Self {
             context: context.clone(),
             address,
@@ -63,7 +63,7 @@ impl GrowableBuffer {
         let added = (size_bytes - present).next_multiple_of(self.granularity_bytes);
         self.context.bind_to_thread()?;
         map_memory(&self.context, self.address + present as u64, added)
-            .map_err(|error| of_allocation(error, &self.context, added))?;
+            .map_err(|error| error.of_allocation(added))?;
         self.pieces.push(added);
         Ok(())
     }

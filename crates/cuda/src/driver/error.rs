@@ -68,14 +68,19 @@ pub enum CudaError {
     Absent(Box<Absence>),
     #[error("the driver is too old: it is made for CUDA {found}, and {needed} or newer is needed{}", symbols_in_words(.missing))]
     DriverTooOld { found: Version, needed: Version, missing: Vec<&'static str> },
+    #[error("the driver does not start: {0}")]
+    NotStarted(FailedCall),
     #[error("there is no GPU {ordinal}: the driver has {count}")]
     NoDevice { ordinal: usize, count: usize },
     #[error("{0}")]
     Call(FailedCall),
+    /// What was asked for is unknown where the driver needed it for itself.
+    #[error("not enough device memory: {}{free_bytes} bytes are free", asked_in_words(.asked_bytes))]
+    OutOfMemory { asked_bytes: Option<u64>, free_bytes: u64 },
     #[error(
-        "not enough device memory: {asked_bytes} bytes were asked for and {free_bytes} are free"
+        "not enough memory of the host that the GPU can use: {asked_bytes} bytes were asked for"
     )]
-    OutOfMemory { asked_bytes: u64, free_bytes: u64 },
+    OutOfHostMemory { asked_bytes: u64 },
     #[error("kernel {} does not compile:\n{}", .0.kernel(), .0.log)]
     Compile(Box<CompileFailure>),
     /// The context is dead: every later call on it fails too, whichever partition it is for.
@@ -88,6 +93,10 @@ pub enum CudaError {
     Refused(String),
 }
 
+fn asked_in_words(asked_bytes: &Option<u64>) -> String {
+    asked_bytes.map(|bytes| format!("{bytes} bytes were asked for and ")).unwrap_or_default()
+}
+
 fn symbols_in_words(missing: &[&str]) -> String {
     if missing.is_empty() { String::new() } else { format!("; it lacks {}", missing.join(", ")) }
 }
@@ -98,15 +107,11 @@ impl CudaError {
         matches!(self, Self::Lost(_))
     }
 
-    /// What a failed allocation of `asked_bytes` means, where `free_bytes` are free.
-    pub(crate) fn of_allocation(
-        self,
-        asked_bytes: usize,
-        free_bytes: impl FnOnce() -> u64,
-    ) -> Self {
+    /// The same error, which says what was asked for where there was too little of it.
+    pub(crate) fn of_allocation(self, size_bytes: usize) -> Self {
         match self {
-            Self::Call(failed) if failed.code == "CUDA_ERROR_OUT_OF_MEMORY" => {
-                Self::OutOfMemory { asked_bytes: asked_bytes as u64, free_bytes: free_bytes() }
+            Self::OutOfMemory { free_bytes, .. } => {
+                Self::OutOfMemory { asked_bytes: Some(size_bytes as u64), free_bytes }
             }
             other => other,
         }
@@ -125,7 +130,10 @@ const DEVICE: &str = "the CUDA device";
 impl From<CudaError> for DeviceError {
     fn from(error: CudaError) -> Self {
         match error {
-            CudaError::Absent(_) | CudaError::DriverTooOld { .. } | CudaError::NoDevice { .. } => {
+            CudaError::Absent(_)
+            | CudaError::DriverTooOld { .. }
+            | CudaError::NotStarted(_)
+            | CudaError::NoDevice { .. } => {
                 Self::Unavailable { device: DEVICE.to_string(), why: error.to_string() }
             }
             CudaError::OutOfMemory { asked_bytes, free_bytes } => {
@@ -138,7 +146,9 @@ impl From<CudaError> for DeviceError {
                 Self::Lost { device: DEVICE.to_string(), why: failed.to_string() }
             }
             CudaError::TooManyPartitions { limit } => Self::TooManyPartitions { limit },
-            CudaError::Call(_) | CudaError::Refused(_) => Self::Failed(error.to_string()),
+            CudaError::Call(_) | CudaError::Refused(_) | CudaError::OutOfHostMemory { .. } => {
+                Self::Failed(error.to_string())
+            }
         }
     }
 }
@@ -171,8 +181,19 @@ pub(crate) fn check(call: &'static str, code: CUresult) -> Result<(), CudaError>
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
+    if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Err(CudaError::OutOfMemory { asked_bytes: None, free_bytes: free_bytes() });
+    }
     let failed = FailedCall { call, code: format!("{code:?}"), description: description_of(code) };
     Err(if LOST.contains(&code) { CudaError::Lost(failed) } else { CudaError::Call(failed) })
+}
+
+/// Free memory of the GPU whose context is current; zero where there is none.
+fn free_bytes() -> u64 {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: the driver is loaded, and writes two numbers where a context is current.
+    unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) };
+    free as u64
 }
 
 fn description_of(code: CUresult) -> String {
@@ -196,3 +217,56 @@ macro_rules! checked {
     };
 }
 pub(crate) use checked;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed() -> FailedCall {
+        let code = "CUDA_ERROR_ILLEGAL_ADDRESS".to_string();
+        FailedCall { call: "cuStreamSynchronize", code, description: "why".to_string() }
+    }
+
+    #[test]
+    fn callers_can_tell_what_became_of_the_device() {
+        let lost = CudaError::Lost(failed());
+        assert!(lost.is_lost() && !CudaError::Call(failed()).is_lost());
+        let lost = DeviceError::from(lost);
+        assert!(matches!(&lost, DeviceError::Lost { why, .. } if why.contains("ILLEGAL_ADDRESS")));
+        let unavailable = DeviceError::from(CudaError::NoDevice { ordinal: 3, count: 1 });
+        assert!(matches!(unavailable, DeviceError::Unavailable { .. }));
+        let full = CudaError::OutOfMemory { asked_bytes: None, free_bytes: 5 }.of_allocation(9);
+        let full = DeviceError::from(full);
+        assert!(matches!(full, DeviceError::OutOfMemory { asked_bytes: Some(9), free_bytes: 5 }));
+    }
+
+    #[test]
+    fn an_old_driver_is_named_with_what_it_lacks() {
+        let error = CudaError::DriverTooOld {
+            found: Version(12040),
+            needed: Version(12080),
+            missing: vec!["cuGreenCtxStreamCreate"],
+        };
+        assert_eq!(
+            error.to_string(),
+            "the driver is too old: it is made for CUDA 12.4, and 12.8 or newer is needed; \
+             it lacks cuGreenCtxStreamCreate"
+        );
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_compile_is_named_with_its_parameters() {
+        let failure = CompileFailure {
+            template: "gemm.cu".to_string(),
+            entry: "gemm".to_string(),
+            defines: vec![("TILE".to_string(), "64".to_string())],
+            architecture: "sm_90".to_string(),
+            log: "gemm.cu(3): error".to_string(),
+        };
+        let error = DeviceError::from(CudaError::Compile(Box::new(failure)));
+        assert_eq!(
+            error.to_string(),
+            "kernel gemm of gemm.cu for sm_90 with TILE=64 does not compile:\ngemm.cu(3): error"
+        );
+    }
+}

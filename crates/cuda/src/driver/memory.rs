@@ -28,7 +28,7 @@ impl DeviceBuffer {
             context.bind_to_thread()?;
             // SAFETY: a context is current, and the driver writes one address, which `drop` frees.
             unsafe { checked!(cuMemAlloc_v2(&mut address, size_bytes)) }
-                .map_err(|error| of_allocation(error, context, size_bytes))?;
+                .map_err(|error| error.of_allocation(size_bytes))?;
         }
         Ok(Self { context: context.clone(), address, size_bytes })
     }
@@ -104,7 +104,8 @@ impl PinnedBuffer {
             // SAFETY: a context is current, and the driver writes one pointer, which `drop` frees.
             unsafe {
                 checked!(cuMemHostAlloc(&mut start, size_bytes, sys::CU_MEMHOSTALLOC_PORTABLE))
-            }?;
+            }
+            .map_err(|error| of_host_allocation(error, size_bytes))?;
             // SAFETY: the driver gave `size_bytes` bytes, which nothing else knows of yet.
             unsafe { ptr::write_bytes(start.cast::<u8>(), 0, size_bytes) };
         }
@@ -252,9 +253,13 @@ pub(super) unsafe fn fill_and_wait(
     }
 }
 
-/// What a failed allocation means.
-pub(super) fn of_allocation(error: CudaError, context: &Context, asked_bytes: usize) -> CudaError {
-    error.of_allocation(asked_bytes, || context.free_memory_bytes().unwrap_or(0))
+fn of_host_allocation(error: CudaError, size_bytes: usize) -> CudaError {
+    match error {
+        CudaError::OutOfMemory { .. } => {
+            CudaError::OutOfHostMemory { asked_bytes: size_bytes as u64 }
+        }
+        other => other,
+    }
 }
 
 /// Refuses a range that ends past the memory it is in.

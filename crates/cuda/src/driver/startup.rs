@@ -46,7 +46,10 @@ fn start_once() -> Result<Version, CudaError> {
         unsafe { env::set_var(name, value) };
     }
     // SAFETY: the function takes no pointers.
-    unsafe { checked!(cuInit(0)) }?;
+    unsafe { checked!(cuInit(0)) }.map_err(|error| match error {
+        CudaError::Call(failed) | CudaError::Lost(failed) => CudaError::NotStarted(failed),
+        other => other,
+    })?;
     Ok(found)
 }
 

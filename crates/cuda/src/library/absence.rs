@@ -10,8 +10,10 @@ pub struct Absence {
     pub what: String,
     /// The file names that were tried.
     pub names: Vec<String>,
-    /// The folders that were looked into, besides those of the loader.
+    /// The folders that were looked into.
     pub folders: Vec<PathBuf>,
+    /// The loader was asked too, which has folders of its own.
+    pub was_loader_asked: bool,
     /// What the loader said of each file or name that it could not open.
     pub failures: Vec<String>,
 }
@@ -21,12 +23,11 @@ impl std::error::Error for Absence {}
 impl fmt::Display for Absence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not found: tried {}", self.what, self.names.join(", "))?;
-        if self.folders.is_empty() {
-            write!(f, " on the loader's path; no other folder that may have it exists")?;
-        } else {
-            let folders: Vec<String> =
-                self.folders.iter().map(|folder| folder.display().to_string()).collect();
-            write!(f, " on the loader's path and in {}", folders.join(", "))?;
+        let loader = self.was_loader_asked.then(|| "on the loader's path".to_string());
+        let folders = self.folders.iter().map(|folder| format!("in {}", folder.display()));
+        let places: Vec<String> = loader.into_iter().chain(folders).collect();
+        if !places.is_empty() {
+            write!(f, " {}", places.join(", "))?;
         }
         if !self.failures.is_empty() {
             write!(f, " ({})", self.failures.join("; "))?;

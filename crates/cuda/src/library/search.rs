@@ -103,6 +103,7 @@ impl SearchPath {
             what: "the folder of CUDA's headers".to_string(),
             names: vec![HEADER.to_string()],
             folders,
+            was_loader_asked: false,
             failures: Vec::new(),
         })
     }
