@@ -43,17 +43,19 @@ impl Drop for GraphExec {
     }
 }
 
-/// Records what `record` adds to the stream, and runs none of it. Other threads may go on using other streams. Where
-/// `record` fails or panics, the stream is usable again, and nothing of what was recorded is left.
+/// Records what `record` adds to the stream it is given, and runs none of it. That stream is another one of the same
+/// partition as `stream`, so that what others add to `stream` meanwhile runs as ever. Where `record` fails or panics,
+/// nothing of what was recorded is left.
 pub fn capture<E: From<CudaError>>(
     stream: &Stream,
     record: impl FnOnce(&Stream) -> Result<(), E>,
 ) -> Result<GraphExec, E> {
-    let _entered = stream.enter()?;
-    let capture = Capture::begin(stream)?;
-    record(stream)?;
+    let recorded = stream.beside()?;
+    let _entered = recorded.enter()?;
+    let capture = Capture::begin(&recorded)?;
+    record(&recorded)?;
     let graph = capture.end()?;
-    Ok(graph.instantiate(stream)?)
+    Ok(graph.instantiate(&recorded)?)
 }
 
 /// A stream that records; it stops when this is dropped.
@@ -106,6 +108,7 @@ impl Graph {
         let executable = GraphExec { raw, node_count, home: stream.home().clone() };
         // SAFETY: both live. What is uploaded now need not be at the first launch.
         unsafe { checked!(cuGraphUpload(executable.raw, stream.raw())) }?;
+        stream.synchronize()?;
         Ok(executable)
     }
 }

@@ -62,16 +62,13 @@ impl GreenContext {
 
     /// Makes it current on this thread until the guard is dropped; waits while it is current on another one.
     pub fn enter(&self) -> Result<Entered<'_>, CudaError> {
-        let mut current = ptr::null_mut();
-        // SAFETY: the driver writes one handle.
-        unsafe { checked!(cuCtxGetCurrent(&mut current)) }?;
-        if current == self.as_context {
-            return Ok(Entered::nested());
+        if ENTERED.get() == self.as_context {
+            return Ok(Entered::unchanged());
         }
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the context lives as long as the guard, and the lock keeps it off other threads.
         unsafe { checked!(cuCtxSetCurrent(self.as_context)) }?;
-        Ok(Entered::outermost(&self.context, current, turn))
+        Ok(Entered::changed(&self.context, self.as_context, Some(turn)))
     }
 
     /// How many SMs its work runs on.
@@ -114,50 +111,53 @@ impl fmt::Debug for GreenContext {
 }
 
 thread_local! {
-    /// How many guards of green contexts this thread holds.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The green context that this thread is inside; null where it is inside none.
+    static ENTERED: Cell<sys::CUcontext> = const { Cell::new(ptr::null_mut()) };
 }
 
 /// True where this thread is inside a green context.
 pub(super) fn is_entered() -> bool {
-    DEPTH.get() > 0
+    !ENTERED.get().is_null()
 }
 
 /// A context is current on this thread as long as this lives; then the one before it is again.
 pub struct Entered<'a> {
-    restored: Option<Restored<'a>>,
+    change: Option<Change<'a>>,
     /// What is current belongs to the thread.
     thread_bound: PhantomData<*const ()>,
 }
 
-struct Restored<'a> {
+struct Change<'a> {
     context: &'a Context,
+    /// The green context that was entered before, which is another guard's; null where there was none.
     before: sys::CUcontext,
-    _turn: MutexGuard<'a, ()>,
+    _turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl<'a> Entered<'a> {
-    fn nested() -> Self {
-        Self { restored: None, thread_bound: PhantomData }
+    fn unchanged() -> Self {
+        Self { change: None, thread_bound: PhantomData }
     }
 
-    fn outermost(context: &'a Context, before: sys::CUcontext, turn: MutexGuard<'a, ()>) -> Self {
-        DEPTH.set(DEPTH.get() + 1);
-        Self {
-            restored: Some(Restored { context, before, _turn: turn }),
-            thread_bound: PhantomData,
-        }
+    fn changed(
+        context: &'a Context,
+        entered: sys::CUcontext,
+        turn: Option<MutexGuard<'a, ()>>,
+    ) -> Self {
+        let before = ENTERED.replace(entered);
+        Self { change: Some(Change { context, before, _turn: turn }), thread_bound: PhantomData }
     }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let Some(restored) = &self.restored else { return };
-        DEPTH.set(DEPTH.get() - 1);
-        // SAFETY: what was current before belongs to a guard that this thread still holds, or is a primary context.
-        let is_restored = unsafe { checked!(cuCtxSetCurrent(restored.before)) };
-        if is_restored.is_err() {
-            let _ = restored.context.make_current();
+        let Some(change) = &self.change else { return };
+        ENTERED.set(change.before);
+        if change.before.is_null() {
+            let _ = change.context.make_current();
+        } else {
+            // SAFETY: the guard of the context before is still held, so that context lives.
+            unsafe { sys::cuCtxSetCurrent(change.before) };
         }
     }
 }
@@ -181,8 +181,8 @@ impl Home {
     pub(super) fn enter(&self) -> Result<Entered<'_>, CudaError> {
         match self {
             Self::Whole(context) => {
-                context.bind_to_thread()?;
-                Ok(Entered::nested())
+                context.make_current()?;
+                Ok(Entered::changed(context, ptr::null_mut(), None))
             }
             Self::Part(green) => green.enter(),
         }

@@ -28,19 +28,33 @@ const FLAGS: u32 = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
 impl Stream {
     /// A stream whose work may run on every SM.
     pub fn new(context: &Arc<Context>) -> Result<Self, CudaError> {
-        context.bind_to_thread()?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: a context is current, and the driver writes one handle, which `drop` destroys.
-        unsafe { checked!(cuStreamCreate(&mut raw, FLAGS)) }?;
-        Ok(Self { raw, home: Home::Whole(context.clone()) })
+        Self::at(Home::Whole(context.clone()))
     }
 
     /// A stream whose work runs on the SMs of a green context.
     pub fn in_green_context(green: &Arc<GreenContext>) -> Result<Self, CudaError> {
+        Self::at(Home::Part(green.clone()))
+    }
+
+    /// Another stream of the same partition.
+    pub fn beside(&self) -> Result<Self, CudaError> {
+        Self::at(self.home.clone())
+    }
+
+    fn at(home: Home) -> Result<Self, CudaError> {
         let mut raw = ptr::null_mut();
-        // SAFETY: the green context lives, and the driver writes one handle, which `drop` destroys.
-        unsafe { checked!(cuGreenCtxStreamCreate(&mut raw, green.raw(), FLAGS, 0)) }?;
-        Ok(Self { raw, home: Home::Part(green.clone()) })
+        match &home {
+            Home::Whole(_) => {
+                let _entered = home.enter()?;
+                // SAFETY: the primary context is current, and the driver writes one handle, which `drop` destroys.
+                unsafe { checked!(cuStreamCreate(&mut raw, FLAGS)) }?;
+            }
+            Home::Part(green) => {
+                // SAFETY: the green context lives, and the driver writes one handle, which `drop` destroys.
+                unsafe { checked!(cuGreenCtxStreamCreate(&mut raw, green.raw(), FLAGS, 0)) }?;
+            }
+        }
+        Ok(Self { raw, home })
     }
 
     /// The GPU it belongs to.

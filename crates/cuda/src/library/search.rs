@@ -143,7 +143,7 @@ fn installed(root: &Path) -> Vec<PathBuf> {
 fn packaged(environment: &Environment) -> Vec<PathBuf> {
     let active = [&environment.virtual_env, &environment.conda_prefix];
     let mut prefixes: Vec<PathBuf> = active.into_iter().flatten().map(PathBuf::from).collect();
-    prefixes.extend(environment.path.iter().flat_map(|path| python_prefix(path)));
+    prefixes.extend(environment.path.iter().flat_map(python_prefix));
     let mut homes = Vec::new();
     for prefix in prefixes {
         for library in children(&prefix.join("lib")) {

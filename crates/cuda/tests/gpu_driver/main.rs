@@ -1,0 +1,9 @@
+//! The driver's handles on a real GPU. Where there is none the tests say so and pass, unless `WEFT_REQUIRE_GPU` is `1`.
+#![allow(clippy::print_stderr)]
+
+mod confinement;
+mod failures;
+mod gpu;
+mod graphs;
+mod launches;
+mod memory;
