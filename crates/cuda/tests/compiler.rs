@@ -100,6 +100,16 @@ fn many_kernels_are_compiled_at_once_and_come_in_order() {
 }
 
 #[test]
+fn the_kernels_of_the_tests_on_a_gpu_compile() {
+    let Some(compiler) = compiler(None) else { return };
+    let text = include_str!("gpu_driver/kernels.cu");
+    let source = KernelSource::new("kernels.cu", text, "advance", Vec::new());
+    for architecture in ARCHITECTURES {
+        compiler.compile(&source, architecture).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
 fn every_kernel_compiles_for_every_architecture() {
     let Some(compiler) = compiler(None) else { return };
     let sources = sample_sources();

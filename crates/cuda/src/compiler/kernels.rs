@@ -7,6 +7,9 @@ use super::Compiler;
 use crate::driver::{Context, CudaError, Kernel};
 use crate::launch::KernelSource;
 
+/// How many kernels are kept loaded at once; past it, those that no plan uses are unloaded.
+const MAX_LOADED_KERNELS: usize = 16_384;
+
 /// Loaded kernels by their source; plans, models and partitions share them.
 pub struct Kernels {
     context: Arc<Context>,
@@ -56,6 +59,14 @@ impl Kernels {
             .map_err(|error| self.explain_mismatch(error))?;
         let kernel = Arc::new(kernel);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.len() >= MAX_LOADED_KERNELS {
+            loaded.retain(|_, kernel| Arc::strong_count(kernel) > 1);
+        }
+        if loaded.len() >= MAX_LOADED_KERNELS {
+            return Err(CudaError::Refused(format!(
+                "{MAX_LOADED_KERNELS} kernels are in use, and no more are kept loaded"
+            )));
+        }
         Ok(loaded.entry(source.clone()).or_insert(kernel).clone())
     }
     /// Machine code of a newer CUDA than the driver's is the usual reason for not being loaded.

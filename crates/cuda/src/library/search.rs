@@ -10,6 +10,9 @@ use super::{Absence, CudaLibrary};
 /// The header that shows a folder to be the one kernels include from.
 const HEADER: &str = "cuda_fp16.h";
 
+/// The folder of Python packages whose folders are CUDA's parts.
+const PACKAGE: &str = "nvidia";
+
 /// What the search depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -19,8 +22,10 @@ pub struct Environment {
     pub virtual_env: Option<OsString>,
     /// `CONDA_PREFIX`: an active Conda environment.
     pub conda_prefix: Option<OsString>,
-    /// `PATH`, on which a Python interpreter may lie.
+    /// `PATH`, on which Python interpreters may lie.
     pub path: Option<OsString>,
+    /// `HOME`, below which a user's own Python packages lie.
+    pub home: Option<OsString>,
     /// The root of the file system.
     pub root: PathBuf,
 }
@@ -33,6 +38,7 @@ impl Environment {
             virtual_env: env::var_os("VIRTUAL_ENV"),
             conda_prefix: env::var_os("CONDA_PREFIX"),
             path: env::var_os("PATH"),
+            home: env::var_os("HOME"),
             root: PathBuf::from("/"),
         }
     }
@@ -93,10 +99,9 @@ impl SearchPath {
 
     /// The folder of headers for the compiler at `compiler`: the one beside it where there is one, else the first.
     pub fn include_folder(&self, compiler: Option<&Path>) -> Result<PathBuf, Absence> {
-        let beside = compiler
-            .and_then(|path| path.canonicalize().ok())
-            .and_then(|path| Some(path.parent()?.parent()?.join("include")));
-        let mut folders: Vec<PathBuf> = beside.into_iter().chain(self.includes.clone()).collect();
+        let beside = compiler.and_then(|path| path.canonicalize().ok());
+        let mut folders = beside.as_deref().map(folders_beside).unwrap_or_default();
+        folders.extend(self.includes.iter().cloned());
         keep_existing(&mut folders);
         let found = folders.iter().find(|folder| folder.join(HEADER).is_file());
         found.cloned().ok_or_else(|| Absence {
@@ -107,6 +112,16 @@ impl SearchPath {
             failures: Vec::new(),
         })
     }
+}
+
+/// The folders of headers that belong to a library: beside its own, and in Python packages those of other parts.
+fn folders_beside(library: &Path) -> Vec<PathBuf> {
+    let Some(home) = library.parent().and_then(Path::parent) else { return Vec::new() };
+    let mut folders = vec![home.join("include")];
+    if let Some(parts) = home.parent().filter(|parts| file_name(parts) == Some(PACKAGE)) {
+        folders.extend(children(parts).iter().map(|part| part.join("include")));
+    }
+    folders
 }
 
 /// The folders that hold libraries, below one that CUDA is installed in.
@@ -126,7 +141,8 @@ fn include_folders(home: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Where CUDA and its driver are installed for all users of a machine; the unversioned link first, then newest first.
+/// Where CUDA is installed for all users of a machine, the unversioned link first, then newest first; and where some
+/// systems keep the driver.
 fn installed(root: &Path) -> Vec<PathBuf> {
     let local = root.join("usr/local");
     let mut homes: Vec<PathBuf> = children(&local)
@@ -135,41 +151,35 @@ fn installed(root: &Path) -> Vec<PathBuf> {
         .collect();
     homes.sort_by_key(|home| std::cmp::Reverse(version_of(home, "cuda-")));
     homes.insert(0, local.join("cuda"));
-    homes.push(local.join("nvidia"));
+    let of_driver = ["usr/local/nvidia", "usr/lib/wsl", "run/opengl-driver"];
+    homes.extend(of_driver.map(|home| root.join(home)));
     homes
 }
 
-/// The folders of CUDA's parts in Python environments: `site-packages/nvidia/PART`.
+/// The folders of CUDA's parts in Python environments: `site-packages/nvidia/PART`. No Python is run for it.
 fn packaged(environment: &Environment) -> Vec<PathBuf> {
     let active = [&environment.virtual_env, &environment.conda_prefix];
     let mut prefixes: Vec<PathBuf> = active.into_iter().flatten().map(PathBuf::from).collect();
-    prefixes.extend(environment.path.iter().flat_map(python_prefix));
-    let mut homes = Vec::new();
-    for prefix in prefixes {
-        for library in children(&prefix.join("lib")) {
-            if !file_name(&library).is_some_and(|name| name.starts_with("python3")) {
-                continue;
-            }
-            for packages in ["site-packages", "dist-packages"] {
-                homes.extend(children(&library.join(packages).join("nvidia")));
-            }
-        }
-    }
-    homes
+    prefixes.extend(environment.path.iter().flat_map(python_prefixes));
+    prefixes.extend(environment.home.iter().map(|home| Path::new(home).join(".local")));
+    let libraries = prefixes
+        .iter()
+        .flat_map(|prefix| [prefix.join("lib"), prefix.join("local/lib"), prefix.join("lib64")])
+        .flat_map(|folder| children(&folder))
+        .filter(|library| file_name(library).is_some_and(|name| name.starts_with("python3")));
+    libraries
+        .flat_map(|library| [library.join("site-packages"), library.join("dist-packages")])
+        .flat_map(|packages| children(&packages.join(PACKAGE)))
+        .collect()
 }
 
-/// The prefixes of the first Python interpreter on `path`: where it is found, and where it really lies.
-fn python_prefix(path: &OsString) -> Vec<PathBuf> {
-    let Some(python) =
-        env::split_paths(path).map(|folder| folder.join("python3")).find(|file| file.is_file())
-    else {
-        return Vec::new();
-    };
-    let real = python.canonicalize().ok();
-    [Some(python), real]
-        .into_iter()
-        .flatten()
-        .filter_map(|file| Some(file.parent()?.parent()?.to_path_buf()))
+/// The prefixes of the Python interpreters on `path`: where each is found, and where it really lies.
+fn python_prefixes(path: &OsString) -> Vec<PathBuf> {
+    env::split_paths(path)
+        .map(|folder| folder.join("python3"))
+        .filter(|python| python.is_file())
+        .flat_map(|python| [python.clone(), python.canonicalize().unwrap_or(python)])
+        .filter_map(|python| Some(python.parent()?.parent()?.to_path_buf()))
         .collect()
 }
 

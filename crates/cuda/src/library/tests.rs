@@ -68,12 +68,15 @@ fn installed_folders_and_python_packages_are_known() {
         folder.file("venv/lib/python3.11/site-packages/nvidia/cublas/lib/libcublasLt.so.12"),
         folder.file("conda/lib/python3.12/site-packages/nvidia/cu13/lib/libcublasLt.so.13"),
         folder.file("python/lib/python3.10/dist-packages/nvidia/cublas/lib/libcublasLt.so.12"),
+        folder.file("python/local/lib/python3.10/dist-packages/nvidia/cu13/lib/libcublasLt.so.13"),
+        folder.file("home/.local/lib/python3.10/site-packages/nvidia/cu13/lib/libcublasLt.so.13"),
     ];
     let python = folder.file("python/bin/python3");
     let environment = Environment {
         virtual_env: Some(folder.0.join("venv").into()),
         conda_prefix: Some(folder.0.join("conda").into()),
         path: Some(joined(&[&folder.0.join("nothing"), python.parent().unwrap()])),
+        home: Some(folder.0.join("home").into()),
         ..folder.environment()
     };
     assert_eq!(SearchPath::of(&environment).known_files(CudaLibrary::CublasLt), expected);
@@ -118,6 +121,11 @@ fn headers_beside_the_compiler_come_before_all_others() {
     let of = |compiler| search.include_folder(compiler).unwrap();
     assert!(of(Some(&*compiler)).ends_with("cuda-12.9/include"));
     assert!(of(None).ends_with("cuda-13.0/include"));
+
+    let packaged = folder.file("packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+    folder.file("packages/nvidia/cuda_nvrtc/include/nvrtc.h");
+    folder.file("packages/nvidia/cuda_runtime/include/cuda_fp16.h");
+    assert!(of(Some(&*packaged)).ends_with("nvidia/cuda_runtime/include"));
 }
 
 #[test]
