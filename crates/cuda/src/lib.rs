@@ -4,22 +4,40 @@
 //! kernel templates into machine code, `kernels` says how each kernel is launched, `plan` makes an execution plan of a
 //! model, and the rest is the device as [`weft_device`] describes it.
 
+mod bound;
 mod chip;
 pub mod compiler;
+mod device;
 pub mod driver;
+mod executable;
+mod gpu;
+mod io_memory;
 mod kernels;
 mod launch;
 pub mod library;
+mod measure;
+mod model;
+mod options;
+mod partition;
 mod plan;
 mod precision;
+mod preparation;
+mod preview;
+mod timing;
 mod units;
 mod weights;
 
 pub use chip::Chip;
+pub use device::CudaDevice;
+pub use executable::CudaExecutable;
 pub use kernels::sample_sources;
 pub use launch::{
     Argument, Candidate, DeviceWeights, KernelSource, Launch, TensorMap, WeightMemory,
 };
+pub use model::CudaModel;
+pub use options::{Choice, CudaOptions};
+pub use partition::CudaPartition;
 pub use precision::{Precision, Storage};
+pub use preview::preview;
 pub use units::UnitLayout;
 pub use weights::{NoMemory, WeightStore};

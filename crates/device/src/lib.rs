@@ -1,6 +1,7 @@
 //! What every accelerator offers: units, partitions of them, models loaded onto a device, and executables.
 
 mod error;
+mod inputs;
 mod unit_set;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use weft_ir::{Applied, Graph, Value};
 
 pub use error::DeviceError;
+pub use inputs::check_inputs;
 pub use unit_set::UnitSet;
 
 /// One physical accelerator.

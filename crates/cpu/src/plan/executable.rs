@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use weft_device::{DeviceError, Executable, ExecutionReport};
-use weft_ir::{Fact, Tensor, Value};
+use weft_device::{DeviceError, Executable, ExecutionReport, check_inputs};
+use weft_ir::{Tensor, Value};
 
 use super::ExecutionPlan;
 use super::kernel::Call;
@@ -24,45 +24,14 @@ impl CpuExecutable {
         Self { model: model.to_string(), plan, lane }
     }
 
-    fn check_inputs(&self, inputs: &[Value]) -> Result<(), DeviceError> {
-        let expected = self.plan.inputs.len();
-        if inputs.len() != expected {
-            let problem =
-                format!("model '{}' takes {expected} inputs, {} given", self.model, inputs.len());
-            return Err(DeviceError::Failed(problem));
-        }
-        for ((name, fact), value) in self.plan.inputs.iter().zip(inputs) {
-            check_input(name, fact, value)?;
-        }
-        Ok(())
-    }
-}
-
-fn check_input(name: &str, fact: &Fact, value: &Value) -> Result<(), DeviceError> {
-    let Some(expected) = fact.data_type else { return Ok(()) };
-    let refuse = |problem| Err(DeviceError::Input { name: name.to_string(), problem });
-    let Some(tensor) = value.tensor() else {
-        return refuse("must be a tensor".into());
-    };
-    if tensor.data_type() != expected {
-        return refuse(format!("is {}, must be {expected}", tensor.data_type()));
-    }
-    match fact.shape() {
-        Some(shape) if shape != tensor.shape() => {
-            refuse(format!("has shape {:?}, must be {shape:?}", tensor.shape()))
-        }
-        _ => Ok(()),
-    }
-}
-
-impl CpuExecutable {
     /// Runs the steps; `after_step` is called by the first worker after each of them.
     fn run_observed(
         &self,
         inputs: &[Value],
         after_step: impl Fn(usize) + Sync,
     ) -> Result<Vec<Value>, DeviceError> {
-        self.check_inputs(inputs)?;
+        let expected = self.plan.inputs.iter().map(|(name, fact)| (name.as_str(), fact));
+        check_inputs(&self.model, expected, inputs)?;
         let mut arena = self.lane.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = arena.of_at_least(self.plan.report.arena_bytes / size_of::<f32>())?;
         let mut outputs: Vec<Vec<f32>> = self

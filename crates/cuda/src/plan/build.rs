@@ -1,7 +1,6 @@
 //! From an optimised graph to an execution plan: kernels are selected, values placed, launches given their operands.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use weft_device::{DeviceError, ExecutionReport, StepReport};
 use weft_ir::{OptimizedGraph, ValueId};
@@ -11,12 +10,10 @@ use super::place::Place;
 use super::placement::{Placement, place};
 use super::schedule::{Action, Schedule, schedule};
 use super::select::select;
-use super::steps::{
-    DeviceStep, DeviceValue, HostOperand, HostSource, HostStep, Operand, PlannedLaunch, Stage,
-};
+use super::steps::{DeviceStep, DeviceValue, HostOperand, HostSource, HostStep, Stage};
 use super::target::Target;
 use super::task::{Selector, Task, Tasks, Work, tasks};
-use super::{ExecutionPlan, OutputSource, PlannedInput, PlannedOutput};
+use super::{ExecutionPlan, OutputSource, PlannedInput};
 use crate::Storage;
 use crate::kernels::convert::convert_launch;
 use crate::launch::{Argument, Launch};
@@ -218,29 +215,24 @@ impl Builder<'_> {
 
     fn finish(mut self) -> ExecutionPlan {
         let graph = self.graph.graph();
-        let name = |id: ValueId| graph.value(id).name.clone();
         let input = |(index, id): (usize, ValueId)| PlannedInput {
-            name: name(id),
+            name: graph.value(id).name.clone(),
             fact: self.graph.fact(id).clone(),
             uploaded: self.schedule.uploaded_inputs.contains(&index).then(|| self.exact_value(id)),
         };
         let inputs = graph.required_inputs().enumerate().map(input).collect();
-        let output = |(&id, buffer): (&ValueId, &Option<usize>)| PlannedOutput {
-            name: name(id),
-            source: match buffer {
-                Some(buffer) => {
-                    OutputSource::Device { buffer: *buffer, shape: self.device_value(id).shape }
-                }
-                None => OutputSource::Host(self.host_operand(id)),
-            },
+        let output = |(&id, buffer): (&ValueId, &Option<usize>)| match buffer {
+            Some(buffer) => {
+                OutputSource::Device { buffer: *buffer, shape: self.device_value(id).shape }
+            }
+            None => OutputSource::Host(self.host_operand(id)),
         };
         let outputs = graph.outputs().iter().zip(&self.schedule.outputs.sources).map(output);
         let outputs = outputs.collect();
         let buffers = &self.schedule.outputs.buffers;
         let output_buffers = buffers.iter().map(|&id| self.exact_value(id)).collect();
         self.report.arena_bytes = self.placement.arena_bytes;
-        self.report.weight_bytes = weight_bytes(&self.stages);
-        ExecutionPlan {
+        let mut plan = ExecutionPlan {
             stages: self.stages,
             inputs,
             outputs,
@@ -248,25 +240,8 @@ impl Builder<'_> {
             host_slot_count: self.host_slots.len(),
             counter_count: self.binder.counter_count,
             report: self.report,
-        }
+        };
+        plan.report.weight_bytes = plan.weights().iter().map(|weights| weights.size_bytes).sum();
+        plan
     }
-}
-
-/// The size of all weights that the launches refer to, each counted once.
-fn weight_bytes(stages: &[Stage]) -> usize {
-    let launches = stages.iter().flat_map(|stage| match stage {
-        Stage::Device(steps) => steps.iter().flat_map(|step| &step.launches).collect(),
-        Stage::Host(_) => Vec::new(),
-    });
-    let operands = launches.flat_map(|launch: &PlannedLaunch| &launch.operands);
-    let mut seen = HashSet::new();
-    operands
-        .filter_map(|operand| match operand {
-            Operand::Address(Place::Weights(weights))
-            | Operand::TensorMap(Place::Weights(weights), _) => Some(weights),
-            _ => None,
-        })
-        .filter(|weights| seen.insert(Arc::as_ptr(weights)))
-        .map(|weights| weights.size_bytes)
-        .sum()
 }

@@ -52,10 +52,10 @@ impl Problem<'_> {
     }
 }
 
-/// Decides among the candidates of a problem.
+/// Decides among the candidates of problems.
 pub(crate) trait Chooser {
-    /// The index of the candidate to use.
-    fn choose(&self, problem: &Problem<'_>) -> Result<usize, DeviceError>;
+    /// For each problem, the index of the candidate to use.
+    fn choose(&self, problems: &[Problem<'_>]) -> Vec<Result<usize, DeviceError>>;
 }
 
 /// Takes the candidate that its selector expects to be fastest.
@@ -63,7 +63,7 @@ pub(crate) trait Chooser {
 pub(crate) struct FirstCandidate;
 
 impl Chooser for FirstCandidate {
-    fn choose(&self, _problem: &Problem<'_>) -> Result<usize, DeviceError> {
-        Ok(0)
+    fn choose(&self, problems: &[Problem<'_>]) -> Vec<Result<usize, DeviceError>> {
+        problems.iter().map(|_| Ok(0)).collect()
     }
 }

@@ -2,10 +2,11 @@
 
 mod build;
 pub(crate) mod chooser;
-mod operands;
+pub(crate) mod host;
+pub(crate) mod operands;
 mod order;
 pub(crate) mod place;
-mod placement;
+pub(crate) mod placement;
 mod schedule;
 pub(crate) mod select;
 pub(crate) mod site;
@@ -18,9 +19,14 @@ pub(crate) mod transfer;
 
 pub(crate) use build::build;
 
-use steps::{DeviceValue, HostOperand, Stage};
+use std::sync::Arc;
+
+use place::Place;
+use steps::{DeviceValue, HostOperand, Operand, Stage};
 use weft_device::ExecutionReport;
 use weft_ir::Fact;
+
+use crate::launch::DeviceWeights;
 
 /// One model at fixed shapes: what runs where, in order. Nothing in it depends on an address.
 pub(crate) struct ExecutionPlan {
@@ -28,7 +34,7 @@ pub(crate) struct ExecutionPlan {
     /// What the caller gives.
     pub(crate) inputs: Vec<PlannedInput>,
     /// What the caller gets.
-    pub(crate) outputs: Vec<PlannedOutput>,
+    pub(crate) outputs: Vec<OutputSource>,
     /// The buffers that outputs are copied from, in the types that the caller gets.
     pub(crate) output_buffers: Vec<DeviceValue>,
     /// How many values the host keeps.
@@ -38,6 +44,24 @@ pub(crate) struct ExecutionPlan {
     pub(crate) report: ExecutionReport,
 }
 
+impl ExecutionPlan {
+    /// The weights that launches refer to, each once.
+    pub(crate) fn weights(&self) -> Vec<Arc<DeviceWeights>> {
+        let operands =
+            self.stages.iter().flat_map(Stage::launches).flat_map(|launch| &launch.operands);
+        let mut weights: Vec<Arc<DeviceWeights>> = operands
+            .filter_map(|operand| match operand {
+                Operand::Address(Place::Weights(weights))
+                | Operand::TensorMap(Place::Weights(weights), _) => Some(weights.clone()),
+                _ => None,
+            })
+            .collect();
+        weights.sort_by_key(Arc::as_ptr);
+        weights.dedup_by(|left, right| Arc::ptr_eq(left, right));
+        weights
+    }
+}
+
 /// One of the graph's required inputs.
 pub(crate) struct PlannedInput {
     pub(crate) name: String,
@@ -45,12 +69,6 @@ pub(crate) struct PlannedInput {
     pub(crate) fact: Fact,
     /// What its buffer on the device holds; `None` where the device does not read it.
     pub(crate) uploaded: Option<DeviceValue>,
-}
-
-/// One of the graph's outputs.
-pub(crate) struct PlannedOutput {
-    pub(crate) name: String,
-    pub(crate) source: OutputSource,
 }
 
 /// Where an output is given back from.

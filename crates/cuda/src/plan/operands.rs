@@ -5,14 +5,14 @@ use super::steps::{Operand, PlannedLaunch};
 use crate::launch::{Argument, Launch};
 
 /// Where one step's values lie.
-pub(super) struct StepPlaces {
+pub(crate) struct StepPlaces {
     /// As the arguments number them; `None` for inputs that the kernels do not read.
-    pub(super) inputs: Vec<Option<Place>>,
-    pub(super) outputs: Vec<Option<Place>>,
+    pub(crate) inputs: Vec<Option<Place>>,
+    pub(crate) outputs: Vec<Option<Place>>,
     /// The start of the scratch memory in the arena.
-    pub(super) workspace_bytes: usize,
+    pub(crate) workspace_bytes: usize,
     /// The step's number in the report.
-    pub(super) step: usize,
+    pub(crate) step: usize,
 }
 
 impl StepPlaces {
@@ -29,13 +29,13 @@ impl StepPlaces {
 
 /// Gives operands their places, and every launch counters of its own.
 #[derive(Default)]
-pub(super) struct OperandBinder {
+pub(crate) struct OperandBinder {
     /// Counters given away so far.
-    pub(super) counter_count: usize,
+    pub(crate) counter_count: usize,
 }
 
 impl OperandBinder {
-    pub(super) fn bind(&mut self, launch: Launch, places: &StepPlaces) -> PlannedLaunch {
+    pub(crate) fn bind(&mut self, launch: Launch, places: &StepPlaces) -> PlannedLaunch {
         let operands = launch.arguments.iter().map(|argument| self.operand(argument, places));
         let operands = operands.collect();
         PlannedLaunch { launch, operands }

@@ -1,6 +1,7 @@
 //! Where the values of a plan lie on the device: those that are never alive together share memory.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use weft_device::DeviceError;
 use weft_ir::buffers::{Lifetime, plan_buffers};
@@ -142,10 +143,10 @@ fn place_constants(
     for id in task.reads().into_iter().map(|id| tasks.views.root(id)) {
         let Some(tensor) = graph.graph().constant(id) else { continue };
         let Some(DeviceValue { storage, .. }) = target.device_value(graph, id) else { continue };
-        if !values.contains_key(&id) {
+        if let Entry::Vacant(place) = values.entry(id) {
             let weights = target.weights.get_or_copy(tensor, storage);
             let weights = weights.map_err(|error| target.in_node(&task.node, error))?;
-            values.insert(id, Place::Weights(weights));
+            place.insert(Place::Weights(weights));
         }
     }
     Ok(())

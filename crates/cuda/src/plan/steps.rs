@@ -15,12 +15,13 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// How many steps of the report it is.
-    pub(crate) fn step_count(&self) -> usize {
-        match self {
-            Stage::Device(steps) => steps.len(),
-            Stage::Host(_) => 1,
-        }
+    /// Its launches in order.
+    pub(crate) fn launches(&self) -> impl Iterator<Item = &PlannedLaunch> {
+        let steps = match self {
+            Stage::Device(steps) => steps.as_slice(),
+            Stage::Host(_) => &[],
+        };
+        steps.iter().flat_map(|step| &step.launches)
     }
 }
 

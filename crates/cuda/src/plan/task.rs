@@ -1,4 +1,4 @@
-//! What a plan has to compute: the graph's nodes, alone or in chains, each with the kernel chosen for it or the host.
+//! What a plan has to compute: the graph's nodes, each with the kernel chosen for it or the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::site::{Selected, Selection, Site};
 use super::target::Target;
 use crate::launch::Candidate;
 
-/// One or more nodes that are computed together.
+/// Something that is computed in one go.
 pub(super) struct Task {
-    /// The node's name; that of the last one in a chain.
+    /// The node's name.
     pub(super) node: String,
     pub(super) operator: String,
     pub(super) flops: u64,
@@ -49,13 +49,18 @@ impl Task {
     /// The values that the task needs on its side.
     pub(super) fn reads(&self) -> Vec<ValueId> {
         match &self.work {
-            Work::Device { reads, .. } => reads
-                .iter()
-                .filter_map(|&index| self.inputs.get(index).copied().flatten())
-                .collect(),
+            Work::Device { reads, .. } => read_inputs(&self.inputs, reads).flatten().collect(),
             Work::Host(_) => self.inputs.iter().copied().flatten().collect(),
         }
     }
+}
+
+/// The inputs with those left out that are not read.
+fn read_inputs<'a>(
+    inputs: &'a [Option<ValueId>],
+    reads: &'a [usize],
+) -> impl Iterator<Item = Option<ValueId>> + 'a {
+    inputs.iter().enumerate().map(|(index, id)| id.filter(|_| reads.contains(&index)))
 }
 
 /// Values that are the elements of another value under another shape: they have no memory of their own.
@@ -85,72 +90,87 @@ pub(super) fn tasks(
     selector: &Selector<'_>,
 ) -> Result<Tasks, DeviceError> {
     let mut views = Views::default();
-    let mut tasks = Vec::new();
+    let mut drafts = Vec::new();
     for node in graph.graph().nodes() {
         if let Some((input, output)) = view_of(node, graph, target) {
             let root = views.root(input);
             views.0.insert(output, root);
             continue;
         }
-        tasks.push(task(node, graph, target, selector)?);
+        let site = Site {
+            node,
+            graph,
+            weights: target.weights,
+            chip: target.chip,
+            precision: target.precision,
+        };
+        let selected = selector(&site).map_err(|error| target.in_node(&node.name, error))?;
+        let selected = selected.filter(|selected| is_resident(node, selected, graph, target));
+        drafts.push(Draft { node, selected });
     }
-    Ok(Tasks { tasks, views })
+    Ok(Tasks { tasks: choose(drafts, graph, target)?, views })
 }
 
-fn task(
-    node: &Node,
-    graph: &OptimizedGraph,
-    target: &Target<'_>,
-    selector: &Selector<'_>,
-) -> Result<Task, DeviceError> {
-    let site = Site {
-        node,
-        graph,
-        weights: target.weights,
-        chip: target.chip,
-        precision: target.precision,
-    };
-    let in_node = |error| target.in_node(&node.name, error);
-    let device_work = match selector(&site).map_err(in_node)? {
-        Some(selected) => {
-            device_work(selected, &node.inputs, &node.outputs, graph, target).map_err(in_node)?
-        }
-        None => None,
-    };
-    Ok(Task {
-        node: node.name.clone(),
-        operator: node.operator.name().to_string(),
-        flops: flops(node, graph),
-        inputs: node.inputs.clone(),
-        outputs: node.outputs.clone(),
-        work: device_work.unwrap_or_else(|| Work::Host(node.operator.clone())),
-    })
+/// A node before it is decided how it is computed.
+struct Draft<'a> {
+    node: &'a Node,
+    /// `None` where the host computes it.
+    selected: Option<Selected>,
 }
 
-/// The candidate to use; `None` where a value that it reads or writes cannot lie on the device.
-fn device_work(
-    Selected { mut candidates, reads }: Selected,
-    inputs: &[Option<ValueId>],
-    outputs: &[Option<ValueId>],
+/// Decides among the candidates of all nodes at once.
+fn choose(
+    drafts: Vec<Draft<'_>>,
     graph: &OptimizedGraph,
     target: &Target<'_>,
-) -> Result<Option<Work>, DeviceError> {
+) -> Result<Vec<Task>, DeviceError> {
     let extent = |id: ValueId| {
         let value = target.device_value(graph, id)?;
         Some(Extent { storage: value.storage, size_bytes: value.size_bytes() })
     };
-    let read = |(index, id): (usize, &Option<ValueId>)| id.filter(|_| reads.contains(&index));
-    let read: Vec<Option<ValueId>> = inputs.iter().enumerate().map(read).collect();
-    let is_resident =
-        |ids: &[Option<ValueId>]| ids.iter().flatten().all(|&id| extent(id).is_some());
-    if !is_resident(&read) || !is_resident(outputs) {
-        return Ok(None);
+    let mut problems = Vec::new();
+    for Draft { node, selected } in &drafts {
+        let Some(selected) = selected else { continue };
+        let inputs = read_inputs(&node.inputs, &selected.reads);
+        problems.push(Problem {
+            candidates: &selected.candidates,
+            inputs: inputs.map(|id| id.and_then(extent)).collect(),
+            outputs: node.outputs.iter().map(|id| id.and_then(extent)).collect(),
+        });
     }
-    let extents = |ids: &[Option<ValueId>]| ids.iter().map(|id| id.and_then(extent)).collect();
-    let problem =
-        Problem { candidates: &candidates, inputs: extents(&read), outputs: extents(outputs) };
-    let chosen = target.chooser.choose(&problem)?;
-    Ok(Some(Work::Device { candidate: candidates.swap_remove(chosen), reads }))
+    let mut choices = target.chooser.choose(&problems).into_iter();
+    let mut tasks = Vec::with_capacity(drafts.len());
+    for Draft { node, selected } in drafts {
+        let work = match selected {
+            None => Work::Host(node.operator.clone()),
+            Some(Selected { mut candidates, reads }) => {
+                let choice = choices.next().expect("a chooser answers every problem");
+                let choice = choice.map_err(|error| target.in_node(&node.name, error))?;
+                Work::Device { candidate: candidates.swap_remove(choice), reads }
+            }
+        };
+        tasks.push(Task {
+            node: node.name.clone(),
+            operator: node.operator.name().to_string(),
+            flops: flops(node, graph),
+            inputs: node.inputs.clone(),
+            outputs: node.outputs.clone(),
+            work,
+        });
+    }
+    Ok(tasks)
+}
+
+/// True where all values that the kernels read or write can lie on the device.
+fn is_resident(
+    node: &Node,
+    selected: &Selected,
+    graph: &OptimizedGraph,
+    target: &Target<'_>,
+) -> bool {
+    let read = read_inputs(&node.inputs, &selected.reads).flatten();
+    let mut touched = read.chain(node.outputs.iter().copied().flatten());
+    touched.all(|id| target.device_value(graph, id).is_some())
 }
 
 fn flops(node: &Node, graph: &OptimizedGraph) -> u64 {

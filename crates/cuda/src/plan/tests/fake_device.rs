@@ -6,11 +6,10 @@ use weft_device::DeviceError;
 use weft_ir::{DataType, Inputs, OptimizedGraph, Tensor, Value};
 
 use crate::launch::{Argument, Candidate, DeviceWeights, KernelSource, Launch, WeightMemory};
+use crate::plan::host::HostValues;
 use crate::plan::place::Place;
 use crate::plan::site::{Selected, Selection, Site};
-use crate::plan::steps::{
-    DeviceStep, HostOperand, HostSource, HostStep, Operand, PlannedLaunch, Stage,
-};
+use crate::plan::steps::{DeviceStep, HostStep, Operand, PlannedLaunch, Stage};
 use crate::plan::transfer::{decode, encode};
 use crate::plan::{ExecutionPlan, OutputSource};
 use crate::{Precision, Storage};
@@ -65,11 +64,10 @@ pub(super) struct FakeRun<'a> {
     plan: &'a ExecutionPlan,
     precision: Precision,
     weights: &'a FakeMemory,
-    given: Vec<Value>,
+    host: HostValues,
     arena: Vec<u8>,
     inputs: Vec<Vec<u8>>,
     outputs: Vec<Vec<u8>>,
-    slots: Vec<Option<Value>>,
 }
 
 impl<'a> FakeRun<'a> {
@@ -91,8 +89,8 @@ impl<'a> FakeRun<'a> {
         let outputs =
             plan.output_buffers.iter().map(|buffer| vec![0xFF; buffer.size_bytes()]).collect();
         let arena = vec![0xFF; plan.report.arena_bytes];
-        let slots = vec![None; plan.host_slot_count];
-        Self { graph, plan, precision, weights, given, arena, inputs, outputs, slots }
+        let host = HostValues::new(given, plan.host_slot_count);
+        Self { graph, plan, precision, weights, host, arena, inputs, outputs }
     }
 
     pub(super) fn run(mut self) -> Vec<Value> {
@@ -102,13 +100,13 @@ impl<'a> FakeRun<'a> {
                 Stage::Host(step) => self.host_step(step),
             }
         }
-        let output = |output: &crate::plan::PlannedOutput| match &output.source {
+        let output = |output: &OutputSource| match output {
             OutputSource::Device { buffer, shape } => {
                 let value = &self.plan.output_buffers[*buffer];
                 let bytes = &self.outputs[*buffer];
                 decode(bytes, value.storage, value.data_type, shape.clone()).unwrap().into()
             }
-            OutputSource::Host(operand) => self.host_value(operand),
+            OutputSource::Host(operand) => self.host.get(operand).unwrap(),
         };
         self.plan.outputs.iter().map(output).collect()
     }
@@ -179,40 +177,19 @@ impl<'a> FakeRun<'a> {
     fn host_step(&mut self, step: &HostStep) {
         match step {
             HostStep::Evaluate { operator, inputs, outputs } => {
-                let values: Vec<Option<Value>> = inputs
-                    .iter()
-                    .map(|operand| operand.as_ref().map(|operand| self.host_value(operand)))
-                    .collect();
-                let results = operator.evaluate(&Inputs::new(&values, outputs.len())).unwrap();
-                for (slot, result) in outputs.iter().zip(results) {
-                    if let Some(slot) = slot {
-                        self.slots[*slot] = Some(result);
-                    }
-                }
+                self.host.evaluate(&**operator, inputs, outputs).unwrap();
             }
             HostStep::Download { from, value, slot } => {
                 let bytes = self.read(from, value.size_bytes());
                 let tensor = decode(&bytes, value.storage, value.data_type, value.shape.clone());
-                self.slots[*slot] = Some(tensor.unwrap().into());
+                self.host.put(*slot, tensor.unwrap().into());
             }
             HostStep::Upload { from, to, value } => {
-                let given = self.host_value(from);
+                let given = self.host.get(from).unwrap();
                 let bytes = encode(given.tensor().unwrap(), value.storage).unwrap().into_owned();
                 assert_eq!(bytes.len(), value.size_bytes());
                 self.write(to, &bytes);
             }
-        }
-    }
-
-    fn host_value(&self, operand: &HostOperand) -> Value {
-        let value = match &operand.source {
-            HostSource::Input(index) => self.given[*index].clone(),
-            HostSource::Slot(slot) => self.slots[*slot].clone().expect("written before it is read"),
-            HostSource::Constant(tensor) => tensor.clone().into(),
-        };
-        match &operand.shape {
-            Some(shape) => value.tensor().unwrap().reshaped(shape.clone()).unwrap().into(),
-            None => value,
         }
     }
 

@@ -1,0 +1,100 @@
+//! Launches bound to memory: all that is left to do is to give them to a stream.
+
+use std::sync::Arc;
+
+use crate::compiler::Kernels;
+use crate::driver::{CudaError, Kernel, LaunchShape, Stream, encode_tensor_map, launch};
+use crate::plan::place::Bases;
+use crate::plan::steps::{Operand, PlannedLaunch};
+
+/// A launch with its kernel and the bytes of its parameters.
+pub(crate) struct BoundLaunch {
+    kernel: Arc<Kernel>,
+    shape: LaunchShape,
+    arguments: Vec<Vec<u8>>,
+    /// It may start while the launch before it still runs, and waits for it by itself.
+    can_overlap: bool,
+}
+
+impl BoundLaunch {
+    /// Compiles and loads the kernel unless it is loaded already, and fills in the addresses.
+    pub(crate) fn new(
+        planned: &PlannedLaunch,
+        kernels: &Kernels,
+        bases: &Bases,
+        can_overlap: bool,
+    ) -> Result<Self, CudaError> {
+        let launch = &planned.launch;
+        let shape = LaunchShape {
+            grid: launch.grid,
+            threads: launch.threads,
+            shared_bytes: launch.shared_bytes,
+            cluster: launch.cluster,
+            is_dependent: false,
+        };
+        let arguments = planned.operands.iter().map(|operand| argument(operand, bases));
+        Ok(Self {
+            kernel: kernels.get(&launch.source)?,
+            shape,
+            arguments: arguments.collect::<Result<_, _>>()?,
+            can_overlap,
+        })
+    }
+
+    /// The kernel that is launched.
+    pub(crate) fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Adds it to a stream, after another launch or not.
+    ///
+    /// # Safety
+    /// The memory at its addresses lives until it has ended; where the stream is being captured, that memory and the
+    /// launch live as long as the graph.
+    pub(crate) unsafe fn add_to(
+        &self,
+        stream: &Stream,
+        follows_launch: bool,
+    ) -> Result<(), CudaError> {
+        let shape = LaunchShape { is_dependent: follows_launch && self.can_overlap, ..self.shape };
+        let arguments: Vec<&[u8]> = self.arguments.iter().map(Vec::as_slice).collect();
+        // SAFETY: the caller vouches for the addresses, and holds `self`, which holds the kernel.
+        unsafe { launch(stream, &self.kernel, &shape, &arguments) }
+    }
+}
+
+/// A parameter as its bytes lie in memory.
+fn argument(operand: &Operand, bases: &Bases) -> Result<Vec<u8>, CudaError> {
+    Ok(match operand {
+        Operand::Address(place) => bases.address(place).to_ne_bytes().to_vec(),
+        Operand::Bytes(bytes) => bytes.clone(),
+        Operand::Fault { number } => {
+            let mut bytes = bases.fault.to_ne_bytes().to_vec();
+            bytes.extend(number.to_ne_bytes());
+            bytes.extend([0; 4]);
+            bytes
+        }
+        Operand::TensorMap(place, map) => encode_tensor_map(map, bases.address(place))?.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::place::Place;
+
+    #[test]
+    fn parameters_are_the_bytes_that_kernels_read() {
+        let bases = Bases { arena: 0x1_0000_0000, fault: 0x2_0000_0000, ..Default::default() };
+        let bytes = |operand| argument(&operand, &bases).unwrap();
+        assert_eq!(
+            bytes(Operand::Address(Place::Arena { offset_bytes: 512 })),
+            0x1_0000_0200u64.to_ne_bytes()
+        );
+        assert_eq!(bytes(Operand::Bytes(vec![1, 2, 3])), [1, 2, 3]);
+        let fault = bytes(Operand::Fault { number: 7 });
+        assert_eq!(fault.len(), 16);
+        assert_eq!(fault[..8], 0x2_0000_0000u64.to_ne_bytes());
+        assert_eq!(fault[8..12], 7u32.to_ne_bytes());
+    }
+}

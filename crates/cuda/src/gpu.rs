@@ -1,0 +1,65 @@
+//! What all models and partitions of one GPU share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use weft_device::{DeviceError, UnitSet};
+
+use crate::compiler::{Compiler, Kernels};
+use crate::driver::{Context, DeviceBuffer, PartitionPool, UnitTable};
+use crate::launch::{DeviceWeights, WeightMemory};
+use crate::measure::Measurements;
+use crate::options::CudaOptions;
+use crate::partition::Lane;
+
+/// One GPU in use.
+pub(crate) struct Gpu {
+    pub(crate) context: Arc<Context>,
+    pub(crate) kernels: Kernels,
+    pub(crate) pool: PartitionPool,
+    pub(crate) options: CudaOptions,
+    /// Which candidates were fastest, so that equal problems are measured once.
+    pub(crate) measurements: Measurements,
+    /// The lanes in use: partitions over the same units share theirs.
+    lanes: Mutex<HashMap<UnitSet, Weak<Lane>>>,
+}
+
+impl Gpu {
+    pub(crate) fn open(ordinal: usize, options: CudaOptions) -> Result<Arc<Self>, DeviceError> {
+        let context = Context::open(ordinal)?;
+        let compiler = Arc::new(Compiler::of_process()?);
+        let table = UnitTable::split(&context, options.sms_per_unit)?;
+        Ok(Arc::new(Self {
+            kernels: Kernels::new(context.clone(), compiler),
+            pool: PartitionPool::new(table),
+            options,
+            measurements: Measurements::default(),
+            lanes: Mutex::default(),
+            context,
+        }))
+    }
+
+    /// The lane of a set of units.
+    pub(crate) fn lane(&self, units: &UnitSet) -> Result<Arc<Lane>, DeviceError> {
+        self.pool.table().layout().check(units)?;
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(units).and_then(Weak::upgrade) {
+            return Ok(lane);
+        }
+        lanes.retain(|_, lane| lane.strong_count() > 0);
+        let lane = Arc::new(Lane::new(self.pool.get(units)?)?);
+        lanes.insert(units.clone(), Arc::downgrade(&lane));
+        Ok(lane)
+    }
+}
+
+/// Memory of a GPU, for weights.
+pub(crate) struct GpuMemory(pub(crate) Arc<Context>);
+
+impl WeightMemory for GpuMemory {
+    fn store(&self, bytes: &[u8]) -> Result<DeviceWeights, DeviceError> {
+        let buffer = DeviceBuffer::from_bytes(&self.0, bytes)?;
+        let address = buffer.address();
+        Ok(DeviceWeights { address, size_bytes: bytes.len(), memory: Box::new(buffer) })
+    }
+}

@@ -1,0 +1,184 @@
+//! Which candidate is fastest: each is run on the partition it is for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use weft_device::DeviceError;
+
+use crate::bound::BoundLaunch;
+use crate::driver::{CudaError, DeviceBuffer, Stream, fill};
+use crate::gpu::Gpu;
+use crate::io_memory::FaultWord;
+use crate::launch::{Candidate, KernelSource};
+use crate::partition::Lane;
+use crate::plan::chooser::{Chooser, Extent, Problem};
+use crate::plan::operands::{OperandBinder, StepPlaces};
+use crate::plan::place::{Bases, COUNTER_BYTES, Place};
+use crate::plan::placement::ALIGNMENT_BYTES;
+use crate::timing::median_us;
+
+/// How many candidates of a problem are run; the rest are expected to be slower.
+const MAX_CANDIDATES: usize = 8;
+
+/// How many problems are remembered; past it they are measured each time.
+const MAX_REMEMBERED: usize = 1 << 16;
+
+/// What floats are filled with: 1.06 as `f16`, and neither zero nor huge in any other type.
+const FLOAT_BYTE: u8 = 0x3C;
+
+/// The fastest candidates by problem and number of SMs.
+#[derive(Default)]
+pub(crate) struct Measurements(Mutex<HashMap<(u128, u32), usize>>);
+
+impl Measurements {
+    fn get(&self, key: (u128, u32)) -> Option<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied()
+    }
+
+    fn put(&self, key: (u128, u32), fastest: usize) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MAX_REMEMBERED {
+            known.insert(key, fastest);
+        }
+    }
+}
+
+/// Takes the candidate that was fastest on a partition.
+pub(crate) struct MeasuringChooser<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) lane: &'a Lane,
+}
+
+impl Chooser for MeasuringChooser<'_> {
+    fn choose(&self, problems: &[Problem<'_>]) -> Vec<Result<usize, DeviceError>> {
+        let unknown = problems.iter().filter(|problem| self.known(problem).is_none());
+        let sources: Vec<&KernelSource> = unknown
+            .flat_map(|problem| contenders(problem))
+            .flat_map(|candidate| candidate.launches.iter().map(|launch| &launch.source))
+            .collect();
+        // A kernel that fails to compile fails again, and alone, where its candidate is measured.
+        let _ = self.gpu.kernels.prepare_all(&sources);
+        problems.iter().map(|problem| Ok(self.fastest(problem)?)).collect()
+    }
+}
+
+fn contenders<'a>(problem: &Problem<'a>) -> &'a [Candidate] {
+    &problem.candidates[..problem.candidates.len().min(MAX_CANDIDATES)]
+}
+
+impl MeasuringChooser<'_> {
+    fn key(&self, problem: &Problem<'_>) -> (u128, u32) {
+        (problem.signature(), self.lane.partition.sm_count())
+    }
+
+    /// The choice, where there is none to make or it was made before.
+    fn known(&self, problem: &Problem<'_>) -> Option<usize> {
+        match problem.candidates {
+            [_] => Some(0),
+            _ => self.gpu.measurements.get(self.key(problem)),
+        }
+    }
+
+    fn fastest(&self, problem: &Problem<'_>) -> Result<usize, CudaError> {
+        if let Some(known) = self.known(problem) {
+            return Ok(known);
+        }
+        let recorder = self.lane.preparation();
+        let bench = Bench::new(self.gpu, problem, &recorder)?;
+        let mut best: Option<(usize, f64)> = None;
+        let mut failure = None;
+        for (index, candidate) in contenders(problem).iter().enumerate() {
+            match bench.time_us(candidate) {
+                Ok(time) if best.is_none_or(|(_, fastest)| time < fastest) => {
+                    best = Some((index, time));
+                }
+                Ok(_) => {}
+                Err(error) if error.is_lost() => return Err(error),
+                // One candidate that cannot run leaves the others.
+                Err(error) => failure = Some(error),
+            }
+        }
+        match (best, failure) {
+            (Some((fastest, _)), _) => {
+                self.gpu.measurements.put(self.key(problem), fastest);
+                Ok(fastest)
+            }
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(0),
+        }
+    }
+}
+
+/// Memory for the operands of one problem.
+struct Bench<'a> {
+    gpu: &'a Gpu,
+    stream: &'a Stream,
+    places: StepPlaces,
+    /// Operands and scratch memory.
+    memory: DeviceBuffer,
+    fault: FaultWord,
+}
+
+impl<'a> Bench<'a> {
+    fn new(gpu: &'a Gpu, problem: &Problem<'_>, stream: &'a Stream) -> Result<Self, CudaError> {
+        let mut end = 0;
+        let mut place = |extent: &Option<Extent>| {
+            extent.map(|extent| {
+                let offset_bytes = end;
+                end += extent.size_bytes.next_multiple_of(ALIGNMENT_BYTES);
+                Place::Arena { offset_bytes }
+            })
+        };
+        let inputs = problem.inputs.iter().map(&mut place).collect();
+        let outputs = problem.outputs.iter().map(&mut place).collect();
+        let workspace = contenders(problem).iter().map(|candidate| candidate.workspace_bytes).max();
+        let places = StepPlaces { inputs, outputs, workspace_bytes: end, step: 0 };
+        let bench = Self {
+            gpu,
+            stream,
+            places,
+            memory: DeviceBuffer::new(&gpu.context, end + workspace.unwrap_or(0))?,
+            fault: FaultWord::new(&gpu.context)?,
+        };
+        bench.fill_inputs(problem)?;
+        Ok(bench)
+    }
+
+    /// Gives floats a value that is no special case, and makes integers valid as indices.
+    fn fill_inputs(&self, problem: &Problem<'_>) -> Result<(), CudaError> {
+        for (place, extent) in self.places.inputs.iter().zip(&problem.inputs) {
+            let (Some(Place::Arena { offset_bytes }), Some(extent)) = (place, extent) else {
+                continue;
+            };
+            let byte = if extent.storage.is_float() { FLOAT_BYTE } else { 0 };
+            let address = self.memory.address() + *offset_bytes as u64;
+            // SAFETY: the range was laid out inside `memory`, which outlives the wait below.
+            unsafe { fill(self.stream, address, byte, extent.size_bytes) }?;
+        }
+        self.stream.synchronize()
+    }
+
+    fn time_us(&self, candidate: &Candidate) -> Result<f64, CudaError> {
+        let mut binder = OperandBinder::default();
+        let planned: Vec<_> = candidate
+            .launches
+            .iter()
+            .map(|launch| binder.bind(launch.clone(), &self.places))
+            .collect();
+        let counters =
+            DeviceBuffer::zeroed(&self.gpu.context, binder.counter_count * COUNTER_BYTES)?;
+        let bases = Bases {
+            arena: self.memory.address(),
+            counters: counters.address(),
+            fault: self.fault.address(),
+            ..Bases::default()
+        };
+        let can_overlap = self.gpu.context.chip().is_hopper_or_later();
+        let launches = planned
+            .iter()
+            .map(|planned| BoundLaunch::new(planned, &self.gpu.kernels, &bases, can_overlap))
+            .collect::<Result<Vec<_>, _>>()?;
+        // SAFETY: operands, scratch memory and counters are this bench's own, and outlive the runs.
+        unsafe { median_us(self.stream, self.stream, &launches) }
+    }
+}

@@ -1,0 +1,45 @@
+//! A model on a GPU: its graph, and its weights as the kernels want them.
+
+use std::sync::Arc;
+
+use weft_device::LoadedModel;
+use weft_ir::Graph;
+
+use crate::Precision;
+use crate::gpu::Gpu;
+use crate::weights::WeightStore;
+
+/// A loaded model. Its weights come onto the GPU when it is first prepared, once for all partitions.
+pub struct CudaModel {
+    pub(crate) name: String,
+    pub(crate) graph: Graph,
+    pub(crate) precision: Precision,
+    pub(crate) weights: WeightStore,
+    pub(crate) gpu: Arc<Gpu>,
+}
+
+impl CudaModel {
+    /// What it runs at.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The size of its weights on the GPU.
+    pub fn weight_bytes(&self) -> usize {
+        self.weights.size_bytes()
+    }
+}
+
+impl LoadedModel for CudaModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

@@ -1,0 +1,131 @@
+//! A partition of SMs: its stream, and the arena that its models share, since one batch runs there at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
+
+use crate::Chip;
+use crate::driver::{GrowableBuffer, PartitionContext, Stream};
+use crate::executable::CudaExecutable;
+use crate::gpu::Gpu;
+use crate::measure::MeasuringChooser;
+use crate::model::CudaModel;
+use crate::options::Choice;
+use crate::plan::chooser::{Chooser, FirstCandidate};
+use crate::plan::target::Target;
+use crate::plan::{ExecutionPlan, build};
+
+/// What runs on one partition.
+pub(crate) struct Lane {
+    pub(crate) partition: Arc<PartitionContext>,
+    /// Activations of whatever runs; who holds it has the partition's turn.
+    arena: Mutex<GrowableBuffer>,
+    /// Where graphs are recorded and kernels measured, beside the stream that batches run in.
+    preparation: Mutex<Stream>,
+}
+
+impl Lane {
+    pub(crate) fn new(partition: Arc<PartitionContext>) -> Result<Self, DeviceError> {
+        let context = partition.context();
+        let arena = GrowableBuffer::reserve(context, context.memory_bytes() as usize)?;
+        let preparation = Mutex::new(partition.stream().beside()?);
+        Ok(Self { partition, arena: Mutex::new(arena), preparation })
+    }
+
+    /// The stream that batches run in.
+    pub(crate) fn stream(&self) -> &Stream {
+        self.partition.stream()
+    }
+
+    /// Waits for the partition's turn.
+    pub(crate) fn take_turn(&self) -> MutexGuard<'_, GrowableBuffer> {
+        self.arena.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stream for recording and measuring.
+    pub(crate) fn preparation(&self) -> MutexGuard<'_, Stream> {
+        self.preparation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A set of SMs with a stream of its own.
+pub struct CudaPartition {
+    pub(crate) gpu: Arc<Gpu>,
+    pub(crate) lane: Arc<Lane>,
+}
+
+impl CudaPartition {
+    /// How many SMs it has.
+    pub fn sm_count(&self) -> u32 {
+        self.lane.partition.sm_count()
+    }
+
+    /// The context and the stream that its work runs in.
+    pub fn context(&self) -> &Arc<PartitionContext> {
+        &self.lane.partition
+    }
+
+    /// Prepares a model as [`Partition::prepare`] does, with all that the executable offers beyond [`Executable`].
+    pub fn prepare_model(
+        &self,
+        model: &CudaModel,
+        shapes: &[Vec<usize>],
+    ) -> Result<CudaExecutable, DeviceError> {
+        if !Arc::ptr_eq(&self.gpu, &model.gpu) {
+            return Err(DeviceError::ForeignModel { model: model.name.clone() });
+        }
+        let prepared = self
+            .plan(model, shapes)
+            .and_then(|plan| CudaExecutable::new(&model.name, plan, &self.gpu, self.lane.clone()));
+        // Forms of candidates that were not chosen, and all of them where something failed on the way.
+        model.weights.release_unused();
+        prepared
+    }
+
+    fn plan(&self, model: &CudaModel, shapes: &[Vec<usize>]) -> Result<ExecutionPlan, DeviceError> {
+        let graph = model.graph.specialise(shapes).map_err(|source| DeviceError::Model {
+            model: model.name.clone(),
+            source: Box::new(source),
+        })?;
+        let measuring = MeasuringChooser { gpu: &self.gpu, lane: &self.lane };
+        let chooser: &dyn Chooser = match self.gpu.options.choice {
+            Choice::Estimated => &FirstCandidate,
+            Choice::Measured => &measuring,
+        };
+        let target = Target {
+            model: &model.name,
+            weights: &model.weights,
+            chip: self.chip(),
+            precision: model.precision,
+            chooser,
+        };
+        let plan = build(&graph, &target);
+        // What is on the device need not be held of the model's file.
+        let constants = model.graph.values().iter().filter_map(|value| value.constant.as_ref());
+        for bytes in constants.filter_map(|tensor| tensor.source_bytes()) {
+            weft_mapped_file::let_go(bytes);
+        }
+        plan
+    }
+
+    fn chip(&self) -> Chip {
+        self.gpu.context.chip().with_sms(self.sm_count())
+    }
+}
+
+impl Partition for CudaPartition {
+    fn units(&self) -> &UnitSet {
+        self.lane.partition.units()
+    }
+
+    fn prepare(
+        &self,
+        model: &dyn LoadedModel,
+        shapes: &[Vec<usize>],
+    ) -> Result<Box<dyn Executable>, DeviceError> {
+        let Some(model) = model.as_any().downcast_ref::<CudaModel>() else {
+            return Err(DeviceError::ForeignModel { model: model.name().to_string() });
+        };
+        Ok(Box::new(self.prepare_model(model, shapes)?))
+    }
+}

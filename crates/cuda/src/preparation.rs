@@ -1,0 +1,129 @@
+//! From a plan to something that only has to be started: kernels compiled, addresses filled in, graphs recorded.
+
+use weft_device::{DeviceError, ExecutionReport};
+
+use crate::bound::BoundLaunch;
+use crate::driver::{CudaError, GraphExec, capture};
+use crate::gpu::Gpu;
+use crate::launch::KernelSource;
+use crate::partition::Lane;
+use crate::plan::place::Bases;
+use crate::plan::steps::{DeviceStep, HostStep, Stage};
+
+/// A stage that only has to be started.
+pub(crate) enum ReadyStage {
+    Device(DeviceStage),
+    Host(HostStep),
+}
+
+/// Steps that are one graph.
+pub(crate) struct DeviceStage {
+    /// `None` where nothing is launched.
+    pub(crate) graph: Option<GraphExec>,
+    /// What the graph was recorded from, step by step.
+    pub(crate) steps: Vec<Vec<BoundLaunch>>,
+}
+
+impl ReadyStage {
+    /// How many steps of the report it is.
+    pub(crate) fn step_count(&self) -> usize {
+        match self {
+            ReadyStage::Device(stage) => stage.steps.len(),
+            ReadyStage::Host(_) => 1,
+        }
+    }
+}
+
+/// What stages are made ready with.
+pub(crate) struct Preparation<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) report: &'a ExecutionReport,
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) lane: &'a Lane,
+    pub(crate) bases: &'a Bases,
+}
+
+impl Preparation<'_> {
+    /// Makes all stages of a plan ready.
+    ///
+    /// # Safety
+    /// The memory that the bases and the weights of the stages name lives as long as what is returned.
+    pub(crate) unsafe fn stages(&self, stages: Vec<Stage>) -> Result<Vec<ReadyStage>, DeviceError> {
+        let sources: Vec<&KernelSource> =
+            stages.iter().flat_map(Stage::launches).map(|planned| &planned.launch.source).collect();
+        // All at once, on many threads. What fails fails again below, where the node is known.
+        let _ = self.gpu.kernels.prepare_all(&sources);
+        let mut first_step = 0;
+        let mut ready = Vec::with_capacity(stages.len());
+        for stage in stages {
+            let stage = match stage {
+                // SAFETY: the caller vouches for the memory.
+                Stage::Device(steps) => unsafe { self.device_stage(&steps, first_step) }?,
+                Stage::Host(step) => ReadyStage::Host(step),
+            };
+            first_step += stage.step_count();
+            ready.push(stage);
+        }
+        Ok(ready)
+    }
+
+    /// # Safety
+    /// As for [`Preparation::stages`].
+    unsafe fn device_stage(
+        &self,
+        steps: &[DeviceStep],
+        first_step: usize,
+    ) -> Result<ReadyStage, DeviceError> {
+        let can_overlap = self.gpu.context.chip().is_hopper_or_later();
+        let mut bound = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
+            let in_step = |error| self.in_step(first_step + index, error);
+            let launches = step
+                .launches
+                .iter()
+                .map(|launch| BoundLaunch::new(launch, &self.gpu.kernels, self.bases, can_overlap))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(in_step)?;
+            let kernels = launches.iter().map(BoundLaunch::kernel);
+            self.lane.partition.load(kernels).map_err(in_step)?;
+            bound.push(launches);
+        }
+        // SAFETY: the launches are kept beside the graph; the caller vouches for the memory.
+        let graph = unsafe { self.record(&bound, first_step) }?;
+        Ok(ReadyStage::Device(DeviceStage { graph, steps: bound }))
+    }
+
+    /// # Safety
+    /// As for [`Preparation::stages`], and the launches live as long as the graph.
+    unsafe fn record(
+        &self,
+        steps: &[Vec<BoundLaunch>],
+        first_step: usize,
+    ) -> Result<Option<GraphExec>, DeviceError> {
+        if steps.iter().all(Vec::is_empty) {
+            return Ok(None);
+        }
+        let stream = self.lane.preparation();
+        let mut follows_launch = false;
+        let graph = capture(&stream, |stream| {
+            for (index, launch) in steps
+                .iter()
+                .enumerate()
+                .flat_map(|(index, step)| step.iter().map(move |launch| (index, launch)))
+            {
+                // SAFETY: the caller vouches for the memory and the launch.
+                let added = unsafe { launch.add_to(stream, follows_launch) };
+                added.map_err(|error| self.in_step(first_step + index, error))?;
+                follows_launch = true;
+            }
+            Ok::<(), DeviceError>(())
+        })?;
+        stream.synchronize().map_err(|error| DeviceError::from(error).at(self.model, None))?;
+        Ok(Some(graph))
+    }
+
+    fn in_step(&self, step: usize, error: CudaError) -> DeviceError {
+        let node = self.report.steps.get(step).map(|step| step.node.as_str());
+        DeviceError::from(error).at(self.model, node)
+    }
+}
