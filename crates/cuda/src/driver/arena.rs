@@ -8,8 +8,9 @@ use cudarc::driver::sys::{
 };
 
 use super::context::Context;
+use super::copy::{read_and_wait, write_and_wait};
 use super::error::{CudaError, checked};
-use super::memory::{check_range, read_and_wait, write_and_wait};
+use super::memory::check_range;
 
 /// A range of addresses of the GPU whose beginning has memory behind it.
 #[derive(Debug)]

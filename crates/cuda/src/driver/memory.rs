@@ -1,4 +1,4 @@
-//! Memory of the GPU, memory of the host that the GPU can copy from and to by itself, and copies between them.
+//! Memory of the GPU, and memory of the host that the GPU can copy from and to by itself.
 
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 
 use super::context::Context;
+use super::copy::{fill_and_wait, read_and_wait, write_and_wait};
 use super::error::{CudaError, checked};
-use super::stream::Stream;
 
 /// Memory of the GPU.
 #[derive(Debug)]
@@ -136,120 +136,6 @@ impl Drop for PinnedBuffer {
             // SAFETY: the pointer came from `cuMemHostAlloc`.
             unsafe { sys::cuMemFreeHost(self.start.cast()) };
         }
-    }
-}
-
-/// Adds a copy from the host to a stream.
-///
-/// # Safety
-/// `size_bytes` bytes at `destination` are memory of the GPU; those at `source` stay valid and unchanged until the copy
-/// has ended, or, where the stream is being captured, as long as the graph lives. Pageable memory must not be captured.
-pub unsafe fn copy_to_device(
-    stream: &Stream,
-    destination: u64,
-    source: *const u8,
-    size_bytes: usize,
-) -> Result<(), CudaError> {
-    if size_bytes == 0 {
-        return Ok(());
-    }
-    stream.context().bind_to_thread()?;
-    // SAFETY: the caller vouches for both ranges.
-    unsafe { checked!(cuMemcpyHtoDAsync_v2(destination, source.cast(), size_bytes, stream.raw())) }
-}
-
-/// Adds a copy to the host to a stream.
-///
-/// # Safety
-/// `size_bytes` bytes at `source` are memory of the GPU; those at `destination` stay valid and are not looked at until
-/// the copy has ended, or, where the stream is being captured, as long as the graph lives and runs.
-pub unsafe fn copy_to_host(
-    stream: &Stream,
-    destination: *mut u8,
-    source: u64,
-    size_bytes: usize,
-) -> Result<(), CudaError> {
-    if size_bytes == 0 {
-        return Ok(());
-    }
-    stream.context().bind_to_thread()?;
-    // SAFETY: the caller vouches for both ranges.
-    unsafe { checked!(cuMemcpyDtoHAsync_v2(destination.cast(), source, size_bytes, stream.raw())) }
-}
-
-/// Adds filling memory of the GPU with one byte to a stream.
-///
-/// # Safety
-/// `size_bytes` bytes at `destination` are memory of the GPU, as long as the work, or a graph of it, may run.
-pub unsafe fn fill(
-    stream: &Stream,
-    destination: u64,
-    byte: u8,
-    size_bytes: usize,
-) -> Result<(), CudaError> {
-    if size_bytes == 0 {
-        return Ok(());
-    }
-    stream.context().bind_to_thread()?;
-    // SAFETY: the caller vouches for the range.
-    unsafe { checked!(cuMemsetD8Async(destination, byte, size_bytes, stream.raw())) }
-}
-
-/// # Safety
-/// The range at `destination` is memory of the GPU.
-pub(super) unsafe fn write_and_wait(
-    context: &Context,
-    destination: u64,
-    bytes: &[u8],
-) -> Result<(), CudaError> {
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    context.bind_to_thread()?;
-    let stream = context.transfers();
-    // SAFETY: the caller vouches for the destination; `bytes` outlives the wait.
-    unsafe {
-        checked!(cuMemcpyHtoDAsync_v2(destination, bytes.as_ptr().cast(), bytes.len(), stream))?;
-        checked!(cuStreamSynchronize(stream))
-    }
-}
-
-/// # Safety
-/// The range at `source` is memory of the GPU.
-pub(super) unsafe fn read_and_wait(
-    context: &Context,
-    source: u64,
-    bytes: &mut [u8],
-) -> Result<(), CudaError> {
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    context.bind_to_thread()?;
-    let stream = context.transfers();
-    // SAFETY: the caller vouches for the source; `bytes` outlives the wait.
-    unsafe {
-        checked!(cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), source, bytes.len(), stream))?;
-        checked!(cuStreamSynchronize(stream))
-    }
-}
-
-/// # Safety
-/// The range at `destination` is memory of the GPU.
-pub(super) unsafe fn fill_and_wait(
-    context: &Context,
-    destination: u64,
-    byte: u8,
-    size_bytes: usize,
-) -> Result<(), CudaError> {
-    if size_bytes == 0 {
-        return Ok(());
-    }
-    context.bind_to_thread()?;
-    let stream = context.transfers();
-    // SAFETY: the caller vouches for the range.
-    unsafe {
-        checked!(cuMemsetD8Async(destination, byte, size_bytes, stream))?;
-        checked!(cuStreamSynchronize(stream))
     }
 }
 

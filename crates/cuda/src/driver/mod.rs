@@ -2,6 +2,7 @@
 
 mod arena;
 mod context;
+mod copy;
 pub(crate) mod error;
 mod event;
 mod graph;
@@ -17,12 +18,13 @@ mod tensor_map;
 
 pub use arena::GrowableBuffer;
 pub use context::Context;
+pub use copy::{copy_to_device, copy_to_host, fill};
 pub use error::{CompileFailure, CudaError, FailedCall, Version};
 pub use event::Event;
 pub use graph::{GraphExec, capture};
 pub use green::{Entered, GreenContext};
 pub use launch::{LaunchShape, launch};
-pub use memory::{DeviceBuffer, PinnedBuffer, copy_to_device, copy_to_host, fill};
+pub use memory::{DeviceBuffer, PinnedBuffer};
 pub use module::Kernel;
 pub use partition::{PartitionContext, UnitTable};
 pub use pool::{MAX_PARTITIONS_KEPT, PartitionPool};
