@@ -57,14 +57,6 @@ impl Stream {
         Ok(Self { raw, home })
     }
 
-    /// A further stream on the same SMs.
-    pub fn beside(&self) -> Result<Self, CudaError> {
-        match &self.home {
-            Home::Whole(context) => Self::new(context),
-            Home::Part(green) => Self::in_green_context(green),
-        }
-    }
-
     /// The GPU it belongs to.
     pub fn context(&self) -> &Arc<Context> {
         self.home.context()
