@@ -321,7 +321,6 @@ impl Executable for CudaExecutable {
     fn time_steps(&self, inputs: &[Value]) -> Result<Vec<Duration>, DeviceError> {
         let _turn = self.lane.take_turn();
         self.write_inputs(inputs)?;
-        let recorder = self.lane.preparation();
         let mut times = Vec::with_capacity(self.report.steps.len());
         for stage in &self.stages {
             match stage {
@@ -329,7 +328,7 @@ impl Executable for CudaExecutable {
                     for launches in &stage.steps {
                         // A step never writes what it reads, so that running it again changes nothing.
                         // SAFETY: the memory lives as long as `self`, and the turn keeps other runs away.
-                        let time = unsafe { median_us(&recorder, self.lane.stream(), launches) };
+                        let time = unsafe { median_us(self.lane.stream(), launches) };
                         let time = time.map_err(|error| self.in_step(times.len(), error))?;
                         times.push(Duration::from_secs_f64(time * 1e-6));
                     }

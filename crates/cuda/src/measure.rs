@@ -83,8 +83,9 @@ impl MeasuringChooser<'_> {
         if let Some(known) = self.known(problem) {
             return Ok(known);
         }
-        let recorder = self.lane.preparation();
-        let bench = Bench::new(self.gpu, problem, &recorder)?;
+        // Not the stream that batches run in, so that they wait for no measurement.
+        let stream = self.lane.stream().beside()?;
+        let bench = Bench::new(self.gpu, problem, &stream)?;
         let mut best: Option<(usize, f64)> = None;
         let mut failure = None;
         for (index, candidate) in contenders(problem).iter().enumerate() {
@@ -179,6 +180,6 @@ impl<'a> Bench<'a> {
             .map(|planned| BoundLaunch::new(planned, &self.gpu.kernels, &bases, can_overlap))
             .collect::<Result<Vec<_>, _>>()?;
         // SAFETY: operands, scratch memory and counters are this bench's own, and outlive the runs.
-        unsafe { median_us(self.stream, self.stream, &launches) }
+        unsafe { median_us(self.stream, &launches) }
     }
 }

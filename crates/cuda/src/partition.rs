@@ -20,16 +20,13 @@ pub(crate) struct Lane {
     pub(crate) partition: Arc<PartitionContext>,
     /// Activations of whatever runs; who holds it has the partition's turn.
     arena: Mutex<GrowableBuffer>,
-    /// Where graphs are recorded and kernels measured, beside the stream that batches run in.
-    preparation: Mutex<Stream>,
 }
 
 impl Lane {
     pub(crate) fn new(partition: Arc<PartitionContext>) -> Result<Self, DeviceError> {
         let context = partition.context();
         let arena = GrowableBuffer::reserve(context, context.memory_bytes() as usize)?;
-        let preparation = Mutex::new(partition.stream().beside()?);
-        Ok(Self { partition, arena: Mutex::new(arena), preparation })
+        Ok(Self { partition, arena: Mutex::new(arena) })
     }
 
     /// The stream that batches run in.
@@ -40,11 +37,6 @@ impl Lane {
     /// Waits for the partition's turn.
     pub(crate) fn take_turn(&self) -> MutexGuard<'_, GrowableBuffer> {
         self.arena.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The stream for recording and measuring.
-    pub(crate) fn preparation(&self) -> MutexGuard<'_, Stream> {
-        self.preparation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

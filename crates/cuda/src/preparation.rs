@@ -103,9 +103,8 @@ impl Preparation<'_> {
         if steps.iter().all(Vec::is_empty) {
             return Ok(None);
         }
-        let stream = self.lane.preparation();
         let mut follows_launch = false;
-        let graph = capture(&stream, |stream| {
+        let graph = capture(self.lane.stream(), |stream| {
             for (index, launch) in steps
                 .iter()
                 .enumerate()
@@ -118,7 +117,6 @@ impl Preparation<'_> {
             }
             Ok::<(), DeviceError>(())
         })?;
-        stream.synchronize().map_err(|error| DeviceError::from(error).at(self.model, None))?;
         Ok(Some(graph))
     }
 

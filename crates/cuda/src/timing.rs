@@ -43,24 +43,20 @@ unsafe fn record(
     launches: &[BoundLaunch],
     repetitions: usize,
 ) -> Result<GraphExec, CudaError> {
-    let graph = capture(stream, |stream| {
+    capture(stream, |stream| {
         for (index, launch) in (0..repetitions).flat_map(|_| launches).enumerate() {
             // SAFETY: the caller vouches for it.
             unsafe { launch.add_to(stream, index > 0) }?;
         }
-        Ok::<(), CudaError>(())
-    })?;
-    stream.synchronize()?;
-    Ok(graph)
+        Ok(())
+    })
 }
 
-/// The median time of one run of all launches, in microseconds. They are recorded in `recorder` and run in `stream`,
-/// many times over.
+/// The median time of one run of all launches, in microseconds; they are run many times over.
 ///
 /// # Safety
 /// The memory at the launches' addresses lives, and nothing else uses it meanwhile.
 pub(crate) unsafe fn median_us(
-    recorder: &Stream,
     stream: &Stream,
     launches: &[BoundLaunch],
 ) -> Result<f64, CudaError> {
@@ -70,12 +66,12 @@ pub(crate) unsafe fn median_us(
     let stopwatch = Stopwatch::new(stream)?;
     // SAFETY: the launches outlive the graph, which has run when this function returns; the caller vouches for the
     // memory.
-    let once = unsafe { record(recorder, launches, 1) }?;
+    let once = unsafe { record(stream, launches, 1) }?;
     stopwatch.time_us(&once)?;
     let estimate_us = stopwatch.time_us(&once)?;
     let repetitions = repetitions(estimate_us);
     // SAFETY: as above.
-    let graph = unsafe { record(recorder, launches, repetitions) }?;
+    let graph = unsafe { record(stream, launches, repetitions) }?;
     stopwatch.time_us(&graph)?;
     let mut samples =
         (0..SAMPLES).map(|_| stopwatch.time_us(&graph)).collect::<Result<Vec<f64>, CudaError>>()?;
