@@ -1,7 +1,9 @@
 //! What every accelerator offers: units, partitions of them, models loaded onto a device, and executables.
 
+mod buckets;
 mod error;
 mod inputs;
+mod rows;
 mod unit_set;
 
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use std::time::Duration;
 
 use weft_ir::{Applied, Graph, Value};
 
+pub use buckets::{Buckets, MAX_BUCKETS, bucket_sizes};
 pub use error::DeviceError;
 pub use inputs::check_inputs;
 pub use unit_set::UnitSet;
