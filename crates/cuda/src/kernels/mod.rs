@@ -1,6 +1,7 @@
 //! The kernels: for each, its parameters, when it can be used, its candidates and how they are launched.
 
 pub(crate) mod activation;
+pub(crate) mod attention;
 pub(crate) mod convert;
 mod divider;
 mod flat;
@@ -18,6 +19,7 @@ use crate::launch::KernelSource;
 
 /// Typical variants of every kernel.
 const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
+    attention::samples,
     convert::samples,
     gemm::samples,
     joined::samples,

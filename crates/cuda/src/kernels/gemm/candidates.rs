@@ -163,18 +163,22 @@ fn candidate(
     }
 }
 
-fn source(problem: &GemmProblem, tile: &Tile, split: Split) -> KernelSource {
-    let math = match problem.precision {
+/// What multiplies numbers of a precision, as `tensor_core.cuh` names it.
+pub(crate) fn math_define(precision: Precision) -> &'static str {
+    match precision {
         Precision::F16 => "MATH_F16",
         Precision::Bf16 => "MATH_BF16",
         Precision::Tf32 => "MATH_TF32",
         Precision::F32 => "MATH_F32",
-    };
+    }
+}
+
+fn source(problem: &GemmProblem, tile: &Tile, split: Split) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
     let load_bytes = |bytes: Option<usize>| bytes.expect("`is_supported` was asked").to_string();
     let defines = vec![
         ("STORAGE", problem.precision.storage().cuda_name().to_string()),
-        ("MATH", math.to_string()),
+        ("MATH", math_define(problem.precision).to_string()),
         ("TILE_M", tile.m.to_string()),
         ("TILE_N", tile.n.to_string()),
         ("WARPS_M", tile.warps_m.to_string()),

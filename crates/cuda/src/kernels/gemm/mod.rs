@@ -6,5 +6,5 @@ mod parameters;
 mod problem;
 mod tile;
 
-pub(crate) use candidates::{candidates, samples};
+pub(crate) use candidates::{candidates, math_define, samples};
 pub(crate) use problem::{GemmProblem, Image, Left, Operands, Right};

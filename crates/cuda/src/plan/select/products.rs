@@ -1,18 +1,55 @@
-//! Products of two matrices that are both computed.
+//! Products of two values that are both computed: attention, and stacks of matrices.
 
 use weft_ir::broadcast::broadcast_shapes;
+use weft_ir::operators::fused::FusedAttention;
 use weft_ir::operators::linear::MatMul;
 
+use crate::kernels::attention::AttentionProblem;
 use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
 use crate::launch::{Argument, Launch};
 use crate::plan::site::{Selected, Selection, Site};
 
-/// A [`MatMul`] of stacks of matrices, each of which is either one matrix or as many as the result.
 pub(super) fn select(site: &Site<'_>) -> Selection {
-    Ok(mat_mul(site))
+    Ok(attention(site).or_else(|| mat_mul(site)))
 }
 
+fn attention(site: &Site<'_>) -> Option<Selected> {
+    let operator = site.operator::<FusedAttention>()?;
+    let (query, key, value) = (site.float_input(0)?, site.float_input(1)?, site.float_input(2)?);
+    site.float_output()?;
+    let sizes = operator.sizes(&query, &key, &value)?;
+    let strides = |sequence, depth| operator.strides(sizes.heads, sequence, depth);
+    let mask = match site.has_input(3) {
+        true => Some(mask_strides(&site.float_input(3)?)?),
+        false => None,
+    };
+    let problem = AttentionProblem {
+        sizes,
+        scale: operator.scale,
+        query: strides(sizes.queries, sizes.depth),
+        key: strides(sizes.keys, sizes.depth),
+        value: strides(sizes.keys, sizes.value_depth),
+        output: strides(sizes.queries, sizes.value_depth),
+        mask,
+        precision: site.precision,
+    };
+    let candidates = problem.candidates(site.chip);
+    let reads = if mask.is_some() { vec![0, 1, 2, 3] } else { vec![0, 1, 2] };
+    (!candidates.is_empty()).then_some(Selected { candidates, reads })
+}
+
+/// Distances along batch, head, query and key in a mask that broadcasts to them.
+fn mask_strides(shape: &[usize]) -> Option<[usize; 4]> {
+    let missing = 4usize.checked_sub(shape.len())?;
+    let dense = weft_ir::strides(shape);
+    Some(std::array::from_fn(|axis| match axis.checked_sub(missing) {
+        Some(axis) if shape[axis] > 1 => dense[axis],
+        _ => 0,
+    }))
+}
+
+/// A [`MatMul`] of stacks of matrices, each of which is either one matrix or as many as the result.
 fn mat_mul(site: &Site<'_>) -> Option<Selected> {
     site.operator::<MatMul>()?;
     let (left, right) = (site.float_input(0)?, site.float_input(1)?);
