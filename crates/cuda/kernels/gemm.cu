@@ -1,4 +1,4 @@
-// Matrix products and convolutions on tensor cores, by `mma.sync`.
+// Matrix products and convolutions on tensor cores.
 //
 //     output[m][n] = activation(sum over k of left(m, k) * right(n, k) + bias[n] + residual[m][n])
 //
@@ -6,12 +6,14 @@
 // the matrix is never formed: every load finds its pixel. Otherwise `left` is a matrix with k contiguous.
 // `right` is a matrix with k contiguous, or, where RIGHT_BY_ROWS, with n contiguous.
 //
-// A block computes one tile of TILE_M x TILE_N. Loads run STAGES - 1 steps ahead. The sum over k may be split over
+// A block computes one tile of TILE_M x TILE_N. Each warp multiplies a part of it by `mma.sync`; or, where BY_WARPGROUP is
+// set, each four warps multiply 64 rows at a time by Hopper's `wgmma`. Loads run ahead by as many steps as there are
+// stages to spare. The sum over k may be split over
 // `splits` blocks: with REDUCTION_CLUSTER they form a cluster and add their parts through its shared memory; with
 // REDUCTION_WORKSPACE each writes its part to memory, and the last to arrive adds them up. Parts are always added in
 // the same order.
 //
-// Parameters: STORAGE, MATH, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
+// Parameters: STORAGE, MATH, BY_WARPGROUP, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
 // CONVOLUTION, LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
 // STORE_ELEMENTS (neighbours that are stored at once), REDUCTION, ACTIVATION, HAS_BIAS, BIAS (its type), HAS_RESIDUAL.
 
@@ -24,8 +26,19 @@ constexpr int ELEMENT_BYTES = sizeof(STORAGE);
 constexpr int TILE_K = ROW_BYTES / ELEMENT_BYTES;
 // A step of the tensor cores takes 32 bytes of k: 16 numbers of 2 bytes, or 8 of 4.
 constexpr int MMA_STEPS = ROW_BYTES / 32;
+#if BY_WARPGROUP
+// What one warp finds of the sums in its registers: 16 of every 64 rows of its group, and all columns.
+constexpr int WARP_M = TILE_M / WARPS_M;
+constexpr int WARP_N = TILE_N;
+constexpr int GROUP_M = 4 * WARP_M;
+// A stage is written again only when the step before the last has been multiplied.
+constexpr int STEPS_AHEAD = STAGES - 2;
+static_assert(ROW_BYTES == 128 && !RIGHT_BY_ROWS && WARPS_N == 1 && WARPS_M % 4 == 0, "as the hardware lays tiles out");
+#else
 constexpr int WARP_M = TILE_M / WARPS_M;
 constexpr int WARP_N = TILE_N / WARPS_N;
+constexpr int STEPS_AHEAD = STAGES - 1;
+#endif
 constexpr int MMA_M = WARP_M / 16;
 constexpr int MMA_N = WARP_N / 8;
 constexpr int LEFT_BYTES = TILE_M * ROW_BYTES;
@@ -182,6 +195,39 @@ struct RightLoader {
 
 // --- Multiplying ---------------------------------------------------------------------------------------------------
 
+// The row and column, in the tile, of the first of a thread's sums in piece (i, j).
+DEVICE int row_of(int i) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#if BY_WARPGROUP
+    return warp / 4 * GROUP_M + i * 64 + warp % 4 * 16 + lane / 4;
+#else
+    return warp / WARPS_N * WARP_M + i * 16 + lane / 4;
+#endif
+}
+DEVICE int column_of(int j) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    return warp % WARPS_N * WARP_N + j * 8 + lane % 4 * 2;
+}
+
+#if BY_WARPGROUP
+
+// One step of k for all rows of the warpgroup, left running.
+DEVICE void multiply_step(float (&sums)[MMA_M][MMA_N][4], u32 left_tile, u32 right_tile, bool is_first) {
+    int group = threadIdx.x / 128;
+    fence_warpgroup();
+#pragma unroll
+    for (int k = 0; k < MMA_STEPS; k++)
+#pragma unroll
+        for (int i = 0; i < MMA_M; i++) {
+            u64 a = tile_description(left_tile + (group * GROUP_M + i * 64) * ROW_BYTES + k * 32);
+            u64 b = tile_description(right_tile + k * 32);
+            warpgroup_mma<TILE_N>(&sums[i][0][0], a, b, !is_first || k > 0);
+        }
+    commit_warpgroup();
+}
+
+#else
+
 struct Fragments {
     u32 a[MMA_M][4];
     u32 b[MMA_N / 2][4];
@@ -216,7 +262,7 @@ struct Fragments {
     }
 };
 
-DEVICE void multiply(float (&sums)[MMA_M][MMA_N][4], Fragments &f) {
+DEVICE void multiply_fragments(float (&sums)[MMA_M][MMA_N][4], Fragments &f) {
 #if MATH == MATH_F32
     // a * b = (high + low) * (high + low), without low * low, which is below the last bit.
     u32 a_low[MMA_M][4], b_low[MMA_N / 2][4];
@@ -262,6 +308,21 @@ DEVICE void multiply(float (&sums)[MMA_M][MMA_N][4], Fragments &f) {
         for (int j = 0; j < MMA_N; j++) mma_once(sums[i][j], f.a[i], f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
 #endif
 }
+
+// One step of k for the warp's part of the tile.
+DEVICE void multiply_step(float (&sums)[MMA_M][MMA_N][4], u32 left_tile, u32 right_tile) {
+    int warp = threadIdx.x / 32;
+    int warp_m = warp / WARPS_N, warp_n = warp % WARPS_N;
+    Fragments fragments[2];
+    fragments[0].load(left_tile, right_tile, warp_m, warp_n, 0);
+#pragma unroll
+    for (int k = 0; k < MMA_STEPS; k++) {
+        if (k + 1 < MMA_STEPS) fragments[(k + 1) % 2].load(left_tile, right_tile, warp_m, warp_n, k + 1);
+        multiply_fragments(sums, fragments[k % 2]);
+    }
+}
+
+#endif
 
 // --- Finishing -----------------------------------------------------------------------------------------------------
 
@@ -314,9 +375,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     gemm(const __grid_constant__ Problem p, const STORAGE *__restrict__ left, const STORAGE *__restrict__ right,
          const BIAS *__restrict__ bias, const STORAGE *__restrict__ residual, STORAGE *__restrict__ output,
          float *__restrict__ workspace, u32 *__restrict__ counters) {
-    extern __shared__ __align__(128) u8 shared[];
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int warp_m = warp / WARPS_N, warp_n = warp % WARPS_N;
+    extern __shared__ __align__(1024) u8 shared[];
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
     int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
     int split = blockIdx.y;
@@ -339,7 +398,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #endif
     right_loader.start(p, right, tile_n, first_step * TILE_K);
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) {
+    for (int s = 0; s < STEPS_AHEAD; s++) {
         if (s < steps) right_loader.load(p, tiles + s * STAGE_BYTES + LEFT_BYTES, tile_n);
         right_loader.advance();
     }
@@ -349,42 +408,50 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     await_predecessor();
 #endif
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) {
+    for (int s = 0; s < STEPS_AHEAD; s++) {
         if (s < steps) left_loader.load(p, tiles + s * STAGE_BYTES);
         left_loader.advance(p);
         commit_copies();
     }
 
     float sums[MMA_M][MMA_N][4];
+#if !BY_WARPGROUP
 #pragma unroll
     for (int i = 0; i < MMA_M; i++)
 #pragma unroll
         for (int j = 0; j < MMA_N; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) sums[i][j][e] = 0.f;
+#endif
 
-    int stage = 0, next_stage = STAGES - 1;
+    int stage = 0, next_stage = STEPS_AHEAD;
     for (int step = 0; step < steps; step++) {
-        await_copies<STAGES - 2>();
+        await_copies<STEPS_AHEAD - 1>();
+#if BY_WARPGROUP
+        show_to_tensor_cores();
+#endif
         __syncthreads();
-        if (step + STAGES - 1 < steps) {
+        u32 left_tile = tiles + stage * STAGE_BYTES, right_tile = left_tile + LEFT_BYTES;
+#if BY_WARPGROUP
+        multiply_step(sums, left_tile, right_tile, step == 0);
+        await_warpgroup<1>();
+#endif
+        if (step + STEPS_AHEAD < steps) {
             left_loader.load(p, tiles + next_stage * STAGE_BYTES);
             right_loader.load(p, tiles + next_stage * STAGE_BYTES + LEFT_BYTES, tile_n);
             left_loader.advance(p);
             right_loader.advance();
         }
         commit_copies();
-        u32 left_tile = tiles + stage * STAGE_BYTES, right_tile = left_tile + LEFT_BYTES;
-        Fragments fragments[2];
-        fragments[0].load(left_tile, right_tile, warp_m, warp_n, 0);
-#pragma unroll
-        for (int k = 0; k < MMA_STEPS; k++) {
-            if (k + 1 < MMA_STEPS) fragments[(k + 1) % 2].load(left_tile, right_tile, warp_m, warp_n, k + 1);
-            multiply(sums, fragments[k % 2]);
-        }
+#if !BY_WARPGROUP
+        multiply_step(sums, left_tile, right_tile);
+#endif
         stage = stage + 1 == STAGES ? 0 : stage + 1;
         next_stage = next_stage + 1 == STAGES ? 0 : next_stage + 1;
     }
+#if BY_WARPGROUP
+    await_warpgroup<0>();
+#endif
     await_copies<0>();
     __syncthreads();
 
@@ -394,7 +461,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < MMA_M; i++)
 #pragma unroll
         for (int j = 0; j < MMA_N; j++) {
-            int row = warp_m * WARP_M + i * 16 + lane / 4, column = warp_n * WARP_N + j * 8 + lane % 4 * 2;
+            int row = row_of(i), column = column_of(j);
             *(float2 *)&sum_tile[row * SUM_STRIDE + column] = make_float2(sums[i][j][0], sums[i][j][1]);
             *(float2 *)&sum_tile[(row + 8) * SUM_STRIDE + column] = make_float2(sums[i][j][2], sums[i][j][3]);
         }
@@ -418,14 +485,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     __threadfence();
     __syncthreads();
-    __shared__ bool is_last;
+    bool *is_last = (bool *)shared;
     if (threadIdx.x == 0) {
-        u32 arrived = atomicAdd(&counters[tile], 1);
-        is_last = arrived == p.splits - 1;
-        if (is_last) counters[tile] = 0;
+        *is_last = atomicAdd(&counters[tile], 1) == p.splits - 1;
+        if (*is_last) counters[tile] = 0;
     }
     __syncthreads();
-    if (!is_last) return;
+    if (!*is_last) return;
     __threadfence();
 #endif
 

@@ -35,6 +35,11 @@ impl Chip {
         self.capability >= 90
     }
 
+    /// True where four warps can multiply together by `wgmma`, which later chips do not have.
+    pub fn is_hopper(self) -> bool {
+        self.capability == 90
+    }
+
     /// The architecture that kernels are compiled for. `is_exact` asks for the instructions of this chip alone,
     /// such as `wgmma`.
     pub fn architecture(self, is_exact: bool) -> String {

@@ -135,6 +135,7 @@ impl AttentionProblem {
         let defines = vec![
             ("STORAGE", self.precision.storage().cuda_name().to_string()),
             ("MATH", math_define(self.precision).to_string()),
+            ("BY_WARPGROUP", "0".to_string()),
             ("WARPS", warps.to_string()),
             ("DEPTH", sizes.depth.to_string()),
             ("VALUE_DEPTH", sizes.value_depth.to_string()),

@@ -3,7 +3,7 @@
 use super::cost::estimate;
 use super::parameters::Parameters;
 use super::problem::{GemmProblem, Left, Operands};
-use super::tile::{ROW_BYTES, TILES, Tile};
+use super::tile::{Multiplier, ROW_BYTES, TILES, Tile};
 use crate::kernels::activation::activation;
 use crate::launch::{Argument, Candidate, KernelSource, Launch};
 use crate::{Chip, Precision, Storage};
@@ -86,12 +86,15 @@ fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static 
     let all_steps = (problem.k * problem.element_bytes()).div_ceil(ROW_BYTES);
     let (m, n) = (problem.m, problem.n);
     let stack = problem.stack;
+    let by_rows = problem.right.by_rows;
+    // Warpgroups cut numbers of 4 bytes off where warps round them.
+    let is_narrow = problem.element_bytes() == 2;
     let fits = move |tile: &Tile, split: Split| {
         let parts = split.count();
         let tiles = m.div_ceil(tile.m) * n.div_ceil(tile.n) * stack;
         let is_split_evenly = (parts - 1) * all_steps.div_ceil(parts) < all_steps;
         // The smallest tile is always there, so that there is a candidate for every size.
-        let is_smallest = tile == &TILES[0] && split == Split::None;
+        let is_smallest = *tile == TILES[0] && split == Split::None;
         let is_in_proportion = (tile.m == 16 || tile.m < 2 * m) && (tile.n == 32 || tile.n < 2 * n);
         let is_worth_splitting =
             parts == 1 || tiles * parts <= 2 * chip.sm_count as usize * tile.blocks_per_sm(chip);
@@ -100,9 +103,13 @@ fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static 
             Split::Cluster(_) => chip.is_hopper_or_later(),
             Split::Workspace(_) => tiles * parts * tile.m * tile.n * 4 <= MAX_WORKSPACE_BYTES,
         };
-        let fits_chip = tile.shared_bytes() <= chip.shared_bytes_per_block as usize;
+        let has_multiplier = match tile.multiplier {
+            Multiplier::Warp => true,
+            Multiplier::Warpgroup => is_narrow && !by_rows,
+        };
         is_supported
-            && fits_chip
+            && has_multiplier
+            && tile.is_available(chip)
             && has_means
             && (is_smallest || (is_split_evenly && is_in_proportion && is_worth_splitting))
     };
@@ -179,6 +186,7 @@ fn source(problem: &GemmProblem, tile: &Tile, split: Split) -> KernelSource {
     let defines = vec![
         ("STORAGE", problem.precision.storage().cuda_name().to_string()),
         ("MATH", math_define(problem.precision).to_string()),
+        ("BY_WARPGROUP", flag(tile.multiplier == Multiplier::Warpgroup)),
         ("TILE_M", tile.m.to_string()),
         ("TILE_N", tile.n.to_string()),
         ("WARPS_M", tile.warps_m.to_string()),
@@ -197,7 +205,10 @@ fn source(problem: &GemmProblem, tile: &Tile, split: Split) -> KernelSource {
         ("BIAS", problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()),
         ("HAS_RESIDUAL", flag(problem.has_residual)),
     ];
-    KernelSource::new("gemm.cu", TEXT, "gemm", defines)
+    KernelSource {
+        is_exact: tile.multiplier == Multiplier::Warpgroup,
+        ..KernelSource::new("gemm.cu", TEXT, "gemm", defines)
+    }
 }
 
 /// Typical variants, for checking that they compile: every precision, every kind of operand, every way to split.

@@ -5,33 +5,33 @@
 
 use super::candidates::Split;
 use super::problem::{GemmProblem, Left};
-use super::tile::{ROW_BYTES, Tile};
+use super::tile::{Multiplier, ROW_BYTES, Tile};
 use crate::{Chip, Precision};
 
-/// Multiply-adds of 16-bit numbers that one SM does in a cycle.
-const PRODUCTS_PER_CYCLE: f64 = 707.0;
-/// Bytes of fragments that one SM reads from shared memory in a cycle.
-const FRAGMENT_BYTES_PER_CYCLE: f64 = 148.0;
+/// Multiply-adds of 16-bit numbers that one SM does in a cycle, by warps and by warpgroups.
+const PRODUCTS_PER_CYCLE: [f64; 2] = [696.0, 1949.0];
+/// Bytes of operands that one SM reads from shared memory in a cycle, likewise.
+const OPERAND_BYTES_PER_CYCLE: [f64; 2] = [60.8, 306.0];
+/// The latency of a load, which stages hide, likewise.
+const LOAD_LATENCY: [f64; 2] = [57.0, 309.0];
+/// What every step costs besides, likewise.
+const STEP: [f64; 2] = [237.0, 100.0];
 /// Bytes that one SM loads from the L2 cache in a cycle.
-const LOAD_BYTES_PER_CYCLE: f64 = 38.8;
+const LOAD_BYTES_PER_CYCLE: f64 = 47.6;
 /// Bytes that the whole chip loads from memory in a cycle.
-const MEMORY_BYTES_PER_CYCLE: f64 = 1780.0;
+const MEMORY_BYTES_PER_CYCLE: f64 = 1210.0;
 /// Finding a pixel, for each row that one thread loads in a step.
-const PIXEL: f64 = 123.0;
-/// The latency of a load, which stages hide.
-const LOAD_LATENCY: f64 = 118.0;
-/// What every step costs besides.
-const STEP: f64 = 170.0;
+const PIXEL: f64 = 63.2;
 /// Starting a block and filling its stages.
-const FILL: f64 = 2270.0;
+const FILL: f64 = 1636.0;
 /// Storing one element of the output.
-const STORE: f64 = 0.23;
+const STORE: f64 = 0.266;
 /// The share of storing that other blocks of the SM do not hide.
-const STORE_EXPOSED: f64 = 0.77;
+const STORE_EXPOSED: f64 = 0.925;
 /// Adding up over a cluster: once, and for each element of the tile.
-const CLUSTER: (f64, f64) = (1720.0, 0.04);
+const CLUSTER: (f64, f64) = (1807.0, 0.335);
 /// Adding up over a workspace: once, and for each element of each part.
-const WORKSPACE: (f64, f64) = (1680.0, 0.17);
+const WORKSPACE: (f64, f64) = (1690.0, 0.257);
 
 /// The estimated time, in cycles.
 pub(super) fn estimate(problem: &GemmProblem, tile: &Tile, split: Split, chip: Chip) -> f64 {
@@ -46,16 +46,20 @@ pub(super) fn estimate(problem: &GemmProblem, tile: &Tile, split: Split, chip: C
 
     let (m, n) = (tile.m as f64, tile.n as f64);
     let products = m * n * ROW_BYTES as f64 / element_bytes as f64;
-    let multiply = products / PRODUCTS_PER_CYCLE * relative_cost(problem.precision);
-    let fragments = (m * tile.warps_n as f64 + n * tile.warps_m as f64) * ROW_BYTES as f64
-        / FRAGMENT_BYTES_PER_CYCLE;
+    let (multiplier, rows_read) = match tile.multiplier {
+        Multiplier::Warp => (0, m * tile.warps_n as f64 + n * tile.warps_m as f64),
+        Multiplier::Warpgroup => (1, m + n * tile.warps_m as f64 / 4.0),
+    };
+    let multiply = products / PRODUCTS_PER_CYCLE[multiplier] * relative_cost(problem.precision);
+    let operands = rows_read * ROW_BYTES as f64 / OPERAND_BYTES_PER_CYCLE[multiplier];
     let load = (m + n) * ROW_BYTES as f64 / LOAD_BYTES_PER_CYCLE;
     let find = match problem.left {
         Left::Image(_) => PIXEL * m / tile.threads() as f64,
         Left::Matrix { .. } => 0.0,
     };
-    let busy = multiply.max(fragments).max(load) + find;
-    let alone = busy.max(LOAD_LATENCY / (tile.stages - 1) as f64) + STEP;
+    let busy = multiply.max(operands).max(load) + find;
+    let latency = LOAD_LATENCY[multiplier] / (tile.stages - 1 - multiplier) as f64;
+    let alone = busy.max(latency) + STEP[multiplier];
     let finish = m * n / split.count() as f64 * STORE
         + match split {
             Split::None => 0.0,

@@ -2,6 +2,15 @@
 
 use crate::Chip;
 
+/// What multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Multiplier {
+    /// Each warp by itself: `mma.sync`.
+    Warp,
+    /// Four warps together, straight from shared memory: Hopper's `wgmma`.
+    Warpgroup,
+}
+
 /// The tile of one block, and how it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tile {
@@ -11,6 +20,7 @@ pub(super) struct Tile {
     pub(super) warps_n: usize,
     /// Steps of k in shared memory at once.
     pub(super) stages: usize,
+    pub(super) multiplier: Multiplier,
 }
 
 /// Bytes of k that one step covers, of each row.
@@ -18,26 +28,46 @@ pub(super) const ROW_BYTES: usize = 128;
 
 /// Every tile that is compiled, small ones first.
 pub(super) const TILES: &[Tile] = &[
-    tile(16, 32, 1, 2, 6),
-    tile(16, 64, 1, 4, 6),
-    tile(16, 128, 1, 4, 4),
-    tile(32, 32, 2, 2, 6),
-    tile(32, 64, 2, 2, 6),
-    tile(64, 32, 2, 2, 6),
-    tile(64, 64, 2, 2, 4),
-    tile(64, 64, 2, 2, 6),
-    tile(128, 32, 4, 1, 5),
-    tile(32, 128, 1, 4, 5),
-    tile(64, 128, 2, 2, 4),
-    tile(128, 64, 2, 2, 4),
-    tile(128, 128, 2, 4, 4),
-    tile(128, 256, 2, 4, 3),
-    tile(256, 128, 4, 2, 3),
-    tile(256, 64, 4, 1, 4),
+    by_warps(16, 32, [1, 2], 6),
+    by_warps(16, 64, [1, 4], 6),
+    by_warps(16, 128, [1, 4], 4),
+    by_warps(32, 32, [2, 2], 6),
+    by_warps(32, 64, [2, 2], 6),
+    by_warps(64, 32, [2, 2], 6),
+    by_warps(64, 64, [2, 2], 4),
+    by_warps(64, 64, [2, 2], 6),
+    by_warps(128, 32, [4, 1], 5),
+    by_warps(32, 128, [1, 4], 5),
+    by_warps(64, 128, [2, 2], 4),
+    by_warps(128, 64, [2, 2], 4),
+    by_warps(128, 128, [2, 4], 4),
+    by_warps(128, 256, [2, 4], 3),
+    by_warps(256, 128, [4, 2], 3),
+    by_warps(256, 64, [4, 1], 4),
+    by_warpgroups(64, 64, 1, 4),
+    by_warpgroups(64, 64, 1, 6),
+    by_warpgroups(64, 128, 1, 4),
+    by_warpgroups(64, 128, 1, 6),
+    by_warpgroups(64, 256, 1, 4),
+    by_warpgroups(128, 64, 2, 4),
+    by_warpgroups(128, 64, 2, 6),
+    by_warpgroups(128, 128, 2, 3),
+    by_warpgroups(128, 128, 2, 4),
+    by_warpgroups(128, 128, 2, 6),
+    by_warpgroups(128, 256, 2, 4),
+    by_warpgroups(192, 128, 3, 4),
+    by_warpgroups(256, 64, 2, 4),
+    by_warpgroups(256, 128, 2, 4),
+    by_warpgroups(256, 128, 4, 4),
 ];
 
-const fn tile(m: usize, n: usize, warps_m: usize, warps_n: usize, stages: usize) -> Tile {
-    Tile { m, n, warps_m, warps_n, stages }
+const fn by_warps(m: usize, n: usize, warps: [usize; 2], stages: usize) -> Tile {
+    let [warps_m, warps_n] = warps;
+    Tile { m, n, warps_m, warps_n, stages, multiplier: Multiplier::Warp }
+}
+
+const fn by_warpgroups(m: usize, n: usize, groups: usize, stages: usize) -> Tile {
+    Tile { m, n, warps_m: 4 * groups, warps_n: 1, stages, multiplier: Multiplier::Warpgroup }
 }
 
 impl Tile {
@@ -50,6 +80,12 @@ impl Tile {
         let stages = self.stages * (self.m + self.n) * ROW_BYTES;
         let sums = self.m * (self.n + 8) * size_of::<f32>();
         stages.max(sums)
+    }
+
+    /// True where the chip has what multiplies, and room for a block.
+    pub(super) fn is_available(&self, chip: Chip) -> bool {
+        let has_multiplier = self.multiplier == Multiplier::Warp || chip.is_hopper();
+        has_multiplier && self.shared_bytes() <= chip.shared_bytes_per_block as usize
     }
 
     /// How many blocks one SM holds, as far as shared memory, threads and registers tell.
@@ -87,6 +123,7 @@ mod tests {
             assert!(tile.shared_bytes() <= Chip::H200.shared_bytes_per_block as usize, "{tile:?}");
             assert!(tile.m.is_multiple_of(16 * tile.warps_m), "{tile:?}");
             assert!(tile.n.is_multiple_of(16 * tile.warps_n), "{tile:?}");
+            assert!(tile.multiplier == Multiplier::Warp || [64, 128, 256].contains(&tile.n));
             assert!(tile.threads() <= 1024);
         }
     }
