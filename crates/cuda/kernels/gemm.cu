@@ -346,22 +346,25 @@ DEVICE void store(const Problem &p, float (&values)[STORE_ELEMENTS], int m, int 
     *(Stored *)(output + at) = stored;
 }
 
+// Clusters are there from Hopper on; elsewhere the host launches nothing that asks for them.
+#define HAS_CLUSTERS (__CUDA_ARCH__ >= 900)
+
 DEVICE u32 cluster_rank() {
     u32 rank = 0;
-#if REDUCTION == REDUCTION_CLUSTER
+#if HAS_CLUSTERS
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
 #endif
     return rank;
 }
 DEVICE void cluster_barrier() {
-#if REDUCTION == REDUCTION_CLUSTER
+#if HAS_CLUSTERS
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
-// A float in the shared memory of another block of the cluster.
+// Four floats in the shared memory of another block of the cluster.
 DEVICE float4 read_remote(u32 address, u32 rank) {
     float4 value = make_float4(0.f, 0.f, 0.f, 0.f);
-#if REDUCTION == REDUCTION_CLUSTER
+#if HAS_CLUSTERS
     u32 remote;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
     asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"

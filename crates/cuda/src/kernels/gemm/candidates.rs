@@ -8,8 +8,11 @@ use crate::kernels::activation::activation;
 use crate::launch::{Argument, Candidate, KernelSource, Launch};
 use crate::{Chip, Precision, Storage};
 
-const TEXT: &str =
-    concat!(include_str!("../../../kernels/divider.cuh"), include_str!("../../../kernels/gemm.cu"));
+const TEXT: &str = concat!(
+    include_str!("../../../kernels/divider.cuh"),
+    include_str!("../../../kernels/tensor_core.cuh"),
+    include_str!("../../../kernels/gemm.cu")
+);
 
 /// The most candidates that are offered for one product.
 const MAX_CANDIDATES: usize = 12;
@@ -247,11 +250,15 @@ pub(crate) fn samples() -> Vec<KernelSource> {
             activation: None,
             ..convolution.clone()
         };
-        for tile in [&TILES[3], &TILES[12]] {
-            // Clusters need Hopper, and these are compiled for older chips too.
-            for split in [Split::None, Split::Workspace(4)] {
+        for split in [Split::None, Split::Cluster(4), Split::Workspace(4)] {
+            for tile in [&TILES[3], &TILES[12]] {
                 sources.push(source(&convolution, tile, split));
                 sources.push(source(&product, tile, split));
+            }
+            let by_warpgroup =
+                TILES.iter().filter(|tile| tile.multiplier == Multiplier::Warpgroup).step_by(4);
+            if convolution.element_bytes() == 2 {
+                sources.extend(by_warpgroup.map(|tile| source(&convolution, tile, split)));
             }
         }
     }
