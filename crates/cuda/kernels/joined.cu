@@ -12,9 +12,9 @@ struct Joined {
 
 #if SPLITTING
 #define PART_POINTER ELEMENT *__restrict__
-#define WHOLE_POINTER const ELEMENT *__restrict__
+#define WHOLE_POINTER const ELEMENT *
 #else
-#define PART_POINTER const ELEMENT *__restrict__
+#define PART_POINTER const ELEMENT *
 #define WHOLE_POINTER ELEMENT *__restrict__
 #endif
 

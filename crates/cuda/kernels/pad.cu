@@ -35,7 +35,7 @@ DEVICE int position_outside(int at, int kept) {
     return 0;
 }
 
-extern "C" __global__ void pad(const ELEMENT *__restrict__ from, ELEMENT *__restrict__ to, Axes axes, ELEMENT fill,
+extern "C" __global__ void pad(const ELEMENT *from, ELEMENT *__restrict__ to, Axes axes, ELEMENT fill,
                                u32 count) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 rest = index;

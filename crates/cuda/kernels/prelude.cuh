@@ -15,6 +15,9 @@ typedef long long i64;
 // --- The order of launches -----------------------------------------------------------------------------------------
 // A kernel may start while its predecessor still runs. It must call `await_predecessor` before it reads or writes
 // anything but weights and its own shared memory, in every thread that does so; and every kernel must call it.
+//
+// Pointers to values that other kernels write must not be `const __restrict__`: that lets the compiler read them
+// through a cache that is not kept coherent with a predecessor that was still running when this kernel began.
 
 DEVICE void await_predecessor() {
 #if __CUDA_ARCH__ >= 900

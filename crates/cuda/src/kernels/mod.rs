@@ -4,6 +4,7 @@ pub(crate) mod activation;
 pub(crate) mod attention;
 pub(crate) mod convert;
 mod divider;
+pub(crate) mod elementwise;
 mod flat;
 pub(crate) mod gemm;
 pub(crate) mod joined;
@@ -21,6 +22,7 @@ use crate::launch::KernelSource;
 const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     attention::samples,
     convert::samples,
+    elementwise::samples,
     gemm::samples,
     joined::samples,
     pad::samples,

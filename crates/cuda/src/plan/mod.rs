@@ -1,6 +1,7 @@
 //! Execution plans: the launches that run one model at fixed shapes, and where its values lie.
 
 mod build;
+pub(crate) mod chains;
 pub(crate) mod chooser;
 pub(crate) mod host;
 pub(crate) mod operands;

@@ -1,6 +1,5 @@
 //! Operators that only move elements.
 
-use half::{bf16, f16};
 use weft_ir::axis::{around_axis, normalise_axis};
 use weft_ir::operators::layout::{
     AxisRange, Concat, Expand, Pad, PadMode, Slice, Split, Tile, Transpose,
@@ -8,6 +7,7 @@ use weft_ir::operators::layout::{
 use weft_ir::{Fact, InputFacts, Tensor};
 
 use super::super::site::{Selected, Selection, Site};
+use super::super::transfer::encode;
 use crate::Storage;
 use crate::kernels::joined::{Direction, Joined};
 use crate::kernels::pad::Padding;
@@ -157,30 +157,12 @@ fn pad(site: &Site<'_>) -> Option<Selected> {
         _ => None,
     };
     let fill = match fill.filter(|fill| !fill.is_empty()) {
-        Some(fill) => element_bytes(&fill, storage)?,
+        Some(fill) => encode(&fill, storage).ok()?.into_owned(),
         None => vec![0; storage.size_bytes()],
     };
     let padding = Padding::new(operator.mode, storage, &shape, &amounts)?;
     let launch = padding.launch(&fill, Argument::Input(0), Argument::Output(0));
     Some(Selected::single("pad", vec![launch], vec![0]))
-}
-
-/// The only element of a tensor as it lies in device memory.
-fn element_bytes(tensor: &Tensor, storage: Storage) -> Option<Vec<u8>> {
-    let float = || match tensor.to_f32s().ok()?[..] {
-        [only] => Some(only),
-        _ => None,
-    };
-    Some(match storage {
-        Storage::F32 => float()?.to_ne_bytes().to_vec(),
-        Storage::F16 => f16::from_f32(float()?).to_ne_bytes().to_vec(),
-        Storage::Bf16 => bf16::from_f32(float()?).to_ne_bytes().to_vec(),
-        Storage::I64 => tensor.only::<i64>().ok()?.to_ne_bytes().to_vec(),
-        Storage::I32 => tensor.only::<i32>().ok()?.to_ne_bytes().to_vec(),
-        Storage::U8 => vec![tensor.only::<u8>().ok()?],
-        Storage::I8 => tensor.only::<i8>().ok()?.to_ne_bytes().to_vec(),
-        Storage::Bool => vec![u8::from(tensor.only::<bool>().ok()?)],
-    })
 }
 
 #[cfg(test)]
@@ -189,6 +171,7 @@ mod tests {
     use crate::Precision;
     use crate::kernels::view::tests::places;
     use crate::plan::select::testing::{OneNode, Operand, given, integers};
+    use half::f16;
     use weft_ir::Attributes;
 
     #[test]
@@ -273,7 +256,5 @@ mod tests {
             panic!("{:?}", selected.candidates);
         };
         assert_eq!(fill[..], f16::from_f32(1.5).to_ne_bytes());
-        assert_eq!(element_bytes(&Tensor::scalar(true), Storage::Bool), Some(vec![1]));
-        assert_eq!(element_bytes(&Tensor::scalar(7i32), Storage::I64), None);
     }
 }

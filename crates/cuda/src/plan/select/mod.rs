@@ -1,6 +1,7 @@
 //! Kernel selection: one file per family of operators, tried in order.
 
 mod conv;
+pub(crate) mod elementwise;
 mod epilogue;
 mod layout;
 mod linear;
@@ -12,7 +13,7 @@ use super::site::{Selected, Selection, Site};
 
 /// The selectors.
 const SELECTORS: &[fn(&Site<'_>) -> Selection] =
-    &[conv::select, linear::select, products::select, layout::select];
+    &[conv::select, linear::select, products::select, elementwise::select, layout::select];
 
 /// The kernel's candidates for a node; `None` where no kernel computes it, so that the host does.
 pub(crate) fn select(site: &Site<'_>) -> Selection {
