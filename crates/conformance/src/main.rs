@@ -4,11 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use std::sync::Arc;
-
-use weft_conformance::{Executor, OnDevice, Outcome, Reference, RoundTrip, cases, run_suite};
-use weft_cpu::CpuDevice;
-use weft_device::UnitSet;
+use weft_conformance::{Outcome, cases, executor, run_suite};
 
 const HELP: &str = "\
 Runs ONNX test cases and reports which fail.
@@ -18,7 +14,8 @@ Usage: weft-conformance --data DIR [--filter SUBSTRING] [--executor NAME] [--ver
   --data DIR          the folder of cases: model.onnx and test_data_set_N in a folder each
   --filter SUBSTRING  run only cases whose name contains this; may be given more than once
   --executor NAME     what to run them on: reference (the default), round-trip,
-                      or cpu:UNITS, for example cpu:0,1
+                      cpu:UNITS, for example cpu:0,1, or cuda:SMS[:PRECISION],
+                      for example cuda:all or cuda:32:tf32 (f32 unless said)
   --verbose           name passed and not claimed cases too
 ";
 
@@ -66,18 +63,7 @@ fn parse(arguments: Vec<String>) -> Result<Options, String> {
 }
 
 fn run(options: Options) -> Result<bool, String> {
-    let executor: Box<dyn Executor> = match options.executor.as_deref() {
-        None | Some("reference") => Box::new(Reference),
-        Some("round-trip") => Box::new(RoundTrip),
-        Some(other) => match other.split_once(':') {
-            Some(("cpu", units)) => {
-                let device = CpuDevice::new().map_err(|error| error.to_string())?;
-                let units: UnitSet = units.parse().map_err(|error| format!("{error}"))?;
-                Box::new(OnDevice::new(Arc::new(device), &units)?)
-            }
-            _ => return Err(format!("there is no executor '{other}'")),
-        },
-    };
+    let executor = executor(options.executor.as_deref().unwrap_or("reference"))?;
     let describe = |error: std::io::Error| format!("{}: {error}", options.data.display());
     let mut selected = cases(&options.data, "").map_err(describe)?;
     if !options.filters.is_empty() {

@@ -1,12 +1,15 @@
-//! The standard's node tests on every executor: the reference, models that were saved and loaded again, and the CPU
-//! device on one core and on two.
+//! The standard's node tests on every executor: the reference, models that were saved and loaded again, the CPU device
+//! on one core and on two, and a GPU at several numbers of SMs. Where there is no GPU, its tests say so and pass, unless
+//! `WEFT_REQUIRE_GPU` is `1`.
+
+#![allow(clippy::print_stderr)]
 
 use std::path::PathBuf;
-
 use std::sync::Arc;
 
-use weft_conformance::{Executor, OnDevice, Reference, RoundTrip, cases, run_suite};
+use weft_conformance::{Executor, OnDevice, Reference, RoundTrip, cases, on_cuda, run_suite};
 use weft_cpu::{CpuDevice, Isa};
+use weft_cuda::Precision;
 use weft_device::UnitSet;
 
 /// How many cases must pass; the rest belong to operators that are not claimed.
@@ -68,4 +71,30 @@ fn two_cores_conform() {
 #[test]
 fn the_portable_instruction_set_conforms() {
     check_cpu(Isa::Portable, 1);
+}
+
+fn check_cuda(sms: Option<u32>) {
+    match on_cuda(sms, Precision::F32) {
+        Ok(executor) => check(&executor.expect("the GPU has that many SMs")),
+        Err(why) => {
+            let is_required = std::env::var("WEFT_REQUIRE_GPU").is_ok_and(|value| value == "1");
+            assert!(!is_required, "a GPU is required: {why}");
+            eprintln!("skipped: {why}");
+        }
+    }
+}
+
+#[test]
+fn eight_sms_conform() {
+    check_cuda(Some(8));
+}
+
+#[test]
+fn thirty_two_sms_conform() {
+    check_cuda(Some(32));
+}
+
+#[test]
+fn a_whole_gpu_conforms() {
+    check_cuda(None);
 }
