@@ -3,6 +3,7 @@
 mod arrays;
 mod bench;
 mod commands;
+mod device;
 mod model_file;
 mod progress;
 mod table;

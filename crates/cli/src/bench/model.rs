@@ -6,12 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
-use weft_cpu::{CpuDevice, peak_gflops};
-use weft_device::Device;
 
 use super::statistics::{median, quantile};
 use super::steps;
-use super::timing::{Subject, first_units};
+use super::timing::Subject;
+use crate::device::DeviceOptions;
 use crate::model_file::{self, DimensionOptions};
 use crate::progress;
 use crate::table::Table;
@@ -24,9 +23,14 @@ pub(crate) struct Options {
     /// Batch sizes
     #[arg(long, value_delimiter = ',', default_value = "1")]
     batch: Vec<usize>,
-    /// Numbers of cores
-    #[arg(long, value_delimiter = ',', default_value = "1")]
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// Numbers of cores of a CPU [default: 1]
+    #[arg(long, value_delimiter = ',')]
     cores: Vec<usize>,
+    /// Numbers of SMs of a GPU [default: all]
+    #[arg(long, value_delimiter = ',')]
+    sms: Vec<usize>,
     /// Seconds to measure each case
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
@@ -43,17 +47,19 @@ pub(crate) struct Options {
 const LEAST_RUNS: usize = 5;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let device = CpuDevice::new()?;
-    let peak = peak_gflops(device.isa());
-    println!(
-        "{}, {}, peak {peak:.0} GFLOP/s per core",
-        device.description().name,
-        device.description().instruction_set
-    );
+    let device = options.device.open()?;
+    let peak = device.peak_gflops();
+    let about = device.as_device().description();
+    let peak_in_words =
+        peak.map(|peak| format!(", peak {peak:.0} GFLOP/s per core")).unwrap_or_default();
+    println!("{}, {}{peak_in_words}", about.name, about.instruction_set);
+    let counted_in = device.counted_in();
+    let otherwise = if peak.is_some() { 1 } else { device.size_of(&device.units()) };
+    let sizes = device.chosen_sizes(&options.cores, &options.sms, otherwise)?;
     let mut table = Table::new([
         "model",
         "batch",
-        "cores",
+        counted_in,
         "median ms",
         "p10",
         "p90",
@@ -65,10 +71,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for model in &options.models {
         let path = model_file::resolve(model)?;
         for &batch in &options.batch {
-            for &cores in &options.cores {
-                progress::show(format!("{model}, batch {batch}, {cores} cores"));
-                let units = first_units(&device, cores)?;
-                let subject = Subject::new(&path, batch, &options.dimensions, &device, &units)?;
+            for &size in &sizes {
+                progress::show(format!("{model}, batch {batch}, {size} {counted_in}"));
+                let units = device.units_of_size(size)?;
+                let subject =
+                    Subject::new(&path, batch, &options.dimensions, device.as_device(), &units)?;
                 let latencies = subject
                     .latencies_ms(LEAST_RUNS, Duration::from_secs_f64(options.seconds.max(0.0)))?;
                 let (middle, low, high) =
@@ -77,25 +84,27 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 table.row([
                     model_file::name(&path),
                     batch.to_string(),
-                    cores.to_string(),
+                    device.size_of(&units).to_string(),
                     format!("{middle:.2}"),
                     format!("{low:.2}"),
                     format!("{high:.2}"),
                     format!("{:.1}", batch as f64 / middle * 1e3),
                     format!("{gflops:.1}"),
-                    format!("{:.0}", gflops / (peak * cores as f64) * 100.0),
+                    peak.map_or_else(String::new, |peak| {
+                        format!("{:.0}", gflops / (peak * size as f64) * 100.0)
+                    }),
                 ]);
                 if options.steps {
                     progress::clear();
                     println!(
-                        "{model}, batch {batch}, {cores} cores\n{}\n",
+                        "{model}, batch {batch}, {size} {counted_in}\n{}\n",
                         steps::render(&subject)?
                     );
                 }
                 cases.push(json!({
                     "model": model_file::name(&path),
                     "batch": batch,
-                    "cores": cores,
+                    counted_in.to_lowercase(): device.size_of(&units),
                     "latency_ms_p10": low,
                     "latency_ms_p50": middle,
                     "latency_ms_p90": high,
@@ -109,7 +118,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     progress::clear();
     println!("{}", table.render());
     if let Some(path) = &options.json {
-        let report = json!({ "peak_gflops_per_core": peak, "cases": cases });
+        let report = json!({ "device": about.name, "peak_gflops_per_core": peak, "cases": cases });
         std::fs::write(path, serde_json::to_string_pretty(&report)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }

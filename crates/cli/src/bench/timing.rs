@@ -24,7 +24,7 @@ impl Subject {
         path: &Path,
         batch: usize,
         dimensions: &DimensionOptions,
-        device: &CpuDevice,
+        device: &dyn Device,
         units: &UnitSet,
     ) -> Result<Self> {
         let graph = model_file::load(path)?;

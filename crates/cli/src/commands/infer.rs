@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use weft_cpu::CpuDevice;
-use weft_device::{Device, UnitSet};
+use weft_device::UnitSet;
 use weft_ir::{Graph, Tensor, Value, ValueId};
 
 use crate::arrays;
+use crate::device::DeviceOptions;
 use crate::model_file::{self, DimensionOptions};
 
 #[derive(Args)]
@@ -22,9 +22,14 @@ pub(crate) struct Options {
     /// Where an output goes, as NAME=FILE.npy, or just FILE.npy for the first one; may be given more than once
     #[arg(long = "output", value_name = "[NAME=]FILE")]
     outputs: Vec<String>,
-    /// Cores to run on, for example 0,1 or 0-3 [default: all]
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// Cores of a CPU to run on, for example 0,1 or 0-3 [default: all]
     #[arg(long, value_name = "CORES")]
     cores: Option<UnitSet>,
+    /// SMs of a GPU to run on, at least [default: all]
+    #[arg(long, value_name = "COUNT")]
+    sms: Option<usize>,
     /// Make up random values for inputs that are not given, from this seed
     #[arg(long, value_name = "SEED")]
     random: Option<u64>,
@@ -41,9 +46,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let inputs = inputs(options, &graph)?;
     let targets = outputs(options, &graph)?;
     let shapes: Vec<Vec<usize>> = inputs.iter().map(|tensor| tensor.shape().to_vec()).collect();
-    let device = CpuDevice::new()?;
-    let partition = device.partition(options.cores.as_ref().unwrap_or(&device.units()))?;
-    let model = device.load(&model_file::name(&path), &graph)?;
+    let device = options.device.open()?;
+    let units = device.chosen_units(options.cores.as_ref(), options.sms)?;
+    let partition = device.as_device().partition(&units)?;
+    let model = device.as_device().load(&model_file::name(&path), &graph)?;
     let executable = partition.prepare(&*model, &shapes)?;
     let values: Vec<Value> = inputs.into_iter().map(Value::Tensor).collect();
     let start = Instant::now();
@@ -61,7 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let tensor = results[index].tensor().context("a sequence cannot be written as an array")?;
         arrays::write(&file, tensor)?;
     }
-    println!("{:.2} ms on cores {}", elapsed.as_secs_f64() * 1e3, partition.units());
+    println!("{:.2} ms on {}", elapsed.as_secs_f64() * 1e3, device.in_words(&units));
     Ok(())
 }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
-use weft_cpu::CpuDevice;
-use weft_device::{Device, ExecutionReport, UnitSet};
+use weft_cuda::{Chip, preview};
+use weft_device::{DeviceError, ExecutionReport};
 use weft_ir::{Graph, ValueId};
 
+use crate::device::{DeviceName, DeviceOptions};
 use crate::model_file::{self, DimensionOptions};
 use crate::table::{Table, bytes, count};
 
@@ -22,6 +23,11 @@ pub(crate) struct Options {
     batch: usize,
     #[command(flatten)]
     dimensions: DimensionOptions,
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// SMs of a GPU to plan for, at least [default: all]
+    #[arg(long, value_name = "COUNT")]
+    sms: Option<usize>,
     /// List every step with its kernel
     #[arg(long)]
     steps: bool,
@@ -34,11 +40,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let path: PathBuf = model_file::resolve(&options.model)?;
     let graph = model_file::load(&path)?;
     let shapes = options.dimensions.shapes(&graph, options.batch)?;
-    let device = CpuDevice::new()?;
-    let model = device.load(&model_file::name(&path), &graph)?;
-    let partition = device.partition(&device.units().iter().take(1).collect::<UnitSet>())?;
-    let executable = partition.prepare(&*model, &shapes)?;
-    let summary = Summary { graph: &graph, shapes: &shapes, report: executable.report() };
+    let planned = plan(options, &model_file::name(&path), &graph, &shapes)?;
+    let summary =
+        Summary { graph: &graph, shapes: &shapes, report: &planned.report, place: &planned.place };
     if options.json {
         println!("{}", serde_json::to_string_pretty(&summary.json(options))?);
     } else {
@@ -47,10 +51,55 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// What a device makes of the model.
+struct Planned {
+    report: ExecutionReport,
+    /// Where it would run, in words.
+    place: String,
+}
+
+fn plan(options: &Options, name: &str, graph: &Graph, shapes: &[Vec<usize>]) -> Result<Planned> {
+    let device = match options.device.open() {
+        Ok(device) => device,
+        Err(error) => match (options.device.device, error.downcast::<DeviceError>()) {
+            (DeviceName::Cuda(_), Ok(DeviceError::Unavailable { why, .. })) => {
+                return plan_without_gpu(options, name, graph, shapes, &why);
+            }
+            (_, Ok(error)) => return Err(error.into()),
+            (_, Err(error)) => return Err(error),
+        },
+    };
+    let units = match options.device.device {
+        DeviceName::Cpu if options.sms.is_none() => device.units_of_size(1)?,
+        _ => device.chosen_units(None, options.sms)?,
+    };
+    let model = device.as_device().load(name, graph)?;
+    let executable = device.as_device().partition(&units)?.prepare(&*model, shapes)?;
+    Ok(Planned { report: executable.report().clone(), place: device.in_words(&units) })
+}
+
+/// The plan for the GPU that Weft knows best, as far as a plan needs no GPU.
+fn plan_without_gpu(
+    options: &Options,
+    name: &str,
+    graph: &Graph,
+    shapes: &[Vec<usize>],
+    why: &str,
+) -> Result<Planned> {
+    let all = Chip::H200.sm_count;
+    let sms = options.sms.map_or(Some(all), |count| u32::try_from(count).ok());
+    let sms = sms.filter(|sms| (1..=all).contains(sms));
+    let sms = sms.with_context(|| format!("an H200 has 1 to {all} SMs"))?;
+    let precision = options.device.precision.unwrap_or_default();
+    let report = preview(name, graph, shapes, Chip::H200.with_sms(sms), precision)?;
+    Ok(Planned { report, place: format!("{sms} SMs of an H200 that is not here ({why})") })
+}
+
 struct Summary<'a> {
     graph: &'a Graph,
     shapes: &'a [Vec<usize>],
     report: &'a ExecutionReport,
+    place: &'a str,
 }
 
 impl Summary<'_> {
@@ -102,6 +151,7 @@ impl Summary<'_> {
         for &id in self.graph.outputs() {
             println!("  output   {}: {}", self.graph.value(id).name, self.declared(id));
         }
+        println!("  planned  for {}", self.place);
         println!("  weights  {} parameters, {}", count(parameters as u64), bytes(weight_bytes));
         println!("  work     {} FLOP at batch {}", count(self.report.flops), options.batch);
         println!(
@@ -171,6 +221,7 @@ impl Summary<'_> {
             "model": options.model,
             "opset": self.graph.opset,
             "batch": options.batch,
+            "planned_for": self.place,
             "inputs": inputs,
             "outputs": outputs,
             "operators": self.operators(),
