@@ -1,26 +1,36 @@
 // Scaled dot-product attention: softmax(scale * Q K^T + mask) V, one pass over the keys, on tensor cores.
 //
-// A block computes WARPS * 16 queries of one head, 16 per warp. Keys and values come in blocks of KEYS, the next of
-// which is loaded while this one is used; the softmax is corrected as greater scores turn up.
+// A block computes QUERY_WARPS * 16 queries of one head. Each 16 of them have KEY_WARPS warps, which share the keys:
+// a step takes KEYS keys for each warp. The keys and values of the next step are loaded while those of this one are
+// used; the softmax is corrected as greater scores turn up. At the end the warps of the same queries join what they have.
 //
-// Parameters: STORAGE, MATH, WARPS, DEPTH (of queries and keys), VALUE_DEPTH, LOAD_BYTES, VALUE_LOAD_BYTES,
-// STORE_ELEMENTS (1 or 2), HAS_MASK.
+// Parameters: STORAGE, MATH, QUERY_WARPS, KEY_WARPS, KEYS, DEPTH (of queries and keys), VALUE_DEPTH, LOAD_BYTES,
+// VALUE_LOAD_BYTES, STORE_ELEMENTS (1 or 2), MASK.
 
-constexpr int KEYS = 64;
-constexpr int QUERIES = WARPS * 16;
-constexpr int THREADS = WARPS * 32;
+#define MASK_NONE 0
+// One number for each key, whatever the query.
+#define MASK_BY_KEY 1
+#define MASK_BY_QUERY 2
+
+constexpr int QUERIES = QUERY_WARPS * 16;
+constexpr int THREADS = QUERY_WARPS * KEY_WARPS * 32;
+// Keys of one step.
+constexpr int SPAN = KEYS * KEY_WARPS;
 constexpr int ELEMENT_BYTES = sizeof(STORAGE);
 // One step of the tensor cores takes this much of a sum.
 constexpr int STEP = 32 / ELEMENT_BYTES;
 constexpr int power_of_two(int least, int value) { return least >= value ? least : power_of_two(least * 2, value); }
 // Rows in shared memory: powers of two, for the sake of their placement.
 constexpr int ROW_BYTES = power_of_two(32, DEPTH * ELEMENT_BYTES);
-constexpr int VALUE_ROW_BYTES = power_of_two(32, VALUE_DEPTH * ELEMENT_BYTES);
+constexpr int VALUE_ROW_BYTES = power_of_two(16 * ELEMENT_BYTES, VALUE_DEPTH * ELEMENT_BYTES);
 constexpr int DEPTH_STEPS = (DEPTH + STEP - 1) / STEP;
 constexpr int KEY_STEPS = KEYS / STEP;
 constexpr int SCORE_TILES = KEYS / 8;
 constexpr int VALUE_PAIRS = (VALUE_DEPTH + 15) / 16;
-constexpr int STAGE_BYTES = KEYS * (ROW_BYTES + VALUE_ROW_BYTES);
+constexpr int STAGE_BYTES = SPAN * (ROW_BYTES + VALUE_ROW_BYTES);
+// A row of weighted values while warps are joined, with its greatest score and its total, and away from the banks of
+// the next row.
+constexpr int PART_STRIDE = VALUE_PAIRS * 16 + 8;
 constexpr float LOG2_E = 1.44269504088896341f;
 // Less than any score.
 constexpr float LEAST = -3e38f;
@@ -91,11 +101,25 @@ DEVICE float sum_of_row(float x) {
     return x + __shfl_xor_sync(0xffffffff, x, 2);
 }
 
+// Stores two neighbours of a row of the output, as far as they belong to it.
+DEVICE void store(STORAGE *row, int column, float first, float second) {
+    Vector<STORAGE, 2> pair;
+    pair.at[0] = from_float<STORAGE>(first);
+    pair.at[1] = from_float<STORAGE>(second);
+    if (STORE_ELEMENTS == 2) {
+        if (column < VALUE_DEPTH) *(Vector<STORAGE, 2> *)(row + column) = pair;
+    } else {
+        if (column < VALUE_DEPTH) row[column] = pair.at[0];
+        if (column + 1 < VALUE_DEPTH) row[column + 1] = pair.at[1];
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     attention(const __grid_constant__ Problem p, const STORAGE *__restrict__ query, const STORAGE *__restrict__ key,
               const STORAGE *__restrict__ value, const STORAGE *__restrict__ mask, STORAGE *__restrict__ output) {
     extern __shared__ __align__(128) u8 shared[];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, matrix = lane / 8;
+    int lane = threadIdx.x % 32, matrix = lane / 8;
+    int query_warp = threadIdx.x / 32 / KEY_WARPS, key_warp = threadIdx.x / 32 % KEY_WARPS;
     int batch = blockIdx.y / p.heads, head = blockIdx.y - batch * p.heads;
     int first_query = blockIdx.x * QUERIES;
     query += batch * p.query.batch + head * p.query.head;
@@ -107,11 +131,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     release_successor();
     await_predecessor();
-    int blocks = (p.keys + KEYS - 1) / KEYS;
+    int blocks = (p.keys + SPAN - 1) / SPAN;
     load_rows<QUERIES, DEPTH, LOAD_BYTES, ROW_BYTES>(query_tile, query, p.query.sequence, first_query, p.queries);
-    load_rows<KEYS, DEPTH, LOAD_BYTES, ROW_BYTES>(stages, key, p.key.sequence, 0, p.keys);
+    load_rows<SPAN, DEPTH, LOAD_BYTES, ROW_BYTES>(stages, key, p.key.sequence, 0, p.keys);
     commit_copies();
-    load_rows<KEYS, VALUE_DEPTH, VALUE_LOAD_BYTES, VALUE_ROW_BYTES>(stages + KEYS * ROW_BYTES, value, p.value.sequence, 0,
+    load_rows<SPAN, VALUE_DEPTH, VALUE_LOAD_BYTES, VALUE_ROW_BYTES>(stages + SPAN * ROW_BYTES, value, p.value.sequence, 0,
                                                                     p.keys);
     commit_copies();
 
@@ -125,23 +149,40 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int e = 0; e < 4; e++) sums[j][e] = 0.f;
 
     for (int block = 0; block < blocks; block++) {
-        u32 keys = stages + block % 2 * STAGE_BYTES, values = keys + KEYS * ROW_BYTES;
+        u32 keys = stages + block % 2 * STAGE_BYTES, values = keys + SPAN * ROW_BYTES;
         await_copies<1>();
         __syncthreads();
         if (block == 0) {
 #pragma unroll
             for (int k = 0; k < DEPTH_STEPS; k++) {
-                int row = warp * 16 + lane % 8 + (matrix & 1) * 8;
+                int row = query_warp * 16 + lane % 8 + (matrix & 1) * 8;
                 load_matrices(queries[k], query_tile + place<ROW_BYTES / 16>(row, k * 2 + (matrix >> 1)) * 16);
             }
         }
         // The other stage is free: every warp has passed the barrier after its last use.
-        int next = (block + 1) * KEYS;
+        int next = (block + 1) * SPAN;
         u32 next_stage = stages + (block + 1) % 2 * STAGE_BYTES;
         if (block + 1 < blocks)
-            load_rows<KEYS, DEPTH, LOAD_BYTES, ROW_BYTES>(next_stage, key, p.key.sequence, next, p.keys);
+            load_rows<SPAN, DEPTH, LOAD_BYTES, ROW_BYTES>(next_stage, key, p.key.sequence, next, p.keys);
         commit_copies();
 
+        // The first of this warp's keys and, in each tile, of this thread's.
+        int first_key = block * SPAN + key_warp * KEYS + lane % 4 * 2;
+#if MASK != MASK_NONE
+        // Asked for early, needed after the products.
+        constexpr int ADDED = MASK == MASK_BY_KEY ? 2 : 4;
+        float added[SCORE_TILES][ADDED];
+#pragma unroll
+        for (int j = 0; j < SCORE_TILES; j++)
+#pragma unroll
+            for (int e = 0; e < ADDED; e++) {
+                int at = first_key + j * 8 + e % 2, row = first_query + query_warp * 16 + lane / 4 + e / 2 * 8;
+                bool is_inside = at < p.keys && row < p.queries;
+                i64 offset = batch * p.mask_batch + head * p.mask_head + at * p.mask_key;
+                if (MASK == MASK_BY_QUERY) offset += row * p.mask_query;
+                added[j][e] = is_inside || (MASK == MASK_BY_KEY && at < p.keys) ? to_float(mask[offset]) : 0.f;
+            }
+#endif
         float scores[SCORE_TILES][4];
 #pragma unroll
         for (int j = 0; j < SCORE_TILES; j++)
@@ -152,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int j = 0; j < SCORE_TILES / 2; j++) {
                 u32 b[4];
-                int row = j * 16 + lane % 8 + (matrix >> 1) * 8;
+                int row = key_warp * KEYS + j * 16 + lane % 8 + (matrix >> 1) * 8;
                 load_matrices(b, keys + place<ROW_BYTES / 16>(row, k * 2 + (matrix & 1)) * 16);
                 multiply(scores[j * 2], queries[k], b[0], b[1]);
                 multiply(scores[j * 2 + 1], queries[k], b[2], b[3]);
@@ -164,18 +205,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < SCORE_TILES; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                int at = block * KEYS + j * 8 + lane % 4 * 2 + e % 2;
                 float score = scores[j][e] * (p.scale * LOG2_E);
-#if HAS_MASK
-                int row = first_query + warp * 16 + lane / 4 + e / 2 * 8;
-                if (at < p.keys && row < p.queries) {
-                    float added = to_float(mask[batch * p.mask_batch + head * p.mask_head + row * p.mask_query + at * p.mask_key]);
-                    // A mask below the range of the storage type means "never": a finite number keeps rows that
-                    // are masked throughout defined.
-                    score += fmaxf(added, -1e30f) * LOG2_E;
-                }
+#if MASK != MASK_NONE
+                // A mask below the range of the storage type means "never": a finite number keeps rows that are
+                // masked throughout defined.
+                score += fmaxf(added[j][e % ADDED], -1e30f) * LOG2_E;
 #endif
-                scores[j][e] = at < p.keys ? score : LEAST;
+                scores[j][e] = first_key + j * 8 + e % 2 < p.keys ? score : LEAST;
                 row_greatest[e / 2] = fmaxf(row_greatest[e / 2], scores[j][e]);
             }
         float correction[2];
@@ -201,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         await_copies<1>();
         __syncthreads();
         if (block + 1 < blocks)
-            load_rows<KEYS, VALUE_DEPTH, VALUE_LOAD_BYTES, VALUE_ROW_BYTES>(next_stage + KEYS * ROW_BYTES, value,
+            load_rows<SPAN, VALUE_DEPTH, VALUE_LOAD_BYTES, VALUE_ROW_BYTES>(next_stage + SPAN * ROW_BYTES, value,
                                                                             p.value.sequence, next, p.keys);
         commit_copies();
 #pragma unroll
@@ -223,12 +259,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int j = 0; j < VALUE_PAIRS; j++) {
                 u32 b[4];
 #if MATH == MATH_F16 || MATH == MATH_BF16
-                int row = k * 16 + lane % 8 + (matrix & 1) * 8;
+                int row = key_warp * KEYS + k * 16 + lane % 8 + (matrix & 1) * 8;
                 load_matrices_transposed(b, values + place<VALUE_ROW_BYTES / 16>(row, j * 2 + (matrix >> 1)) * 16);
 #else
 #pragma unroll
                 for (int part = 0; part < 4; part++) {
-                    int row = k * 8 + lane % 4 * 2 + (part & 1), column = j * 16 + (part >> 1) * 8 + lane / 4;
+                    int row = key_warp * KEYS + k * 8 + lane % 4 * 2 + (part & 1);
+                    int column = j * 16 + (part >> 1) * 8 + lane / 4;
                     u32 address = values + place<VALUE_ROW_BYTES / 16>(row, column / 4) * 16 + column % 4 * 4;
                     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(b[part]) : "r"(address));
                 }
@@ -239,25 +276,47 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     await_copies<0>();
+    total[0] = sum_of_row(total[0]);
+    total[1] = sum_of_row(total[1]);
 
+#if KEY_WARPS == 1
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        float scale = 1.f / sum_of_row(total[r]);
-        int row = first_query + warp * 16 + lane / 4 + r * 8;
+        int row = first_query + query_warp * 16 + lane / 4 + r * 8;
         if (row >= p.queries) continue;
 #pragma unroll
-        for (int j = 0; j < VALUE_PAIRS * 2; j++) {
-            int column = j * 8 + lane % 4 * 2;
-            STORAGE *to = output + row * p.output.sequence + column;
-            Vector<STORAGE, 2> pair;
-            pair.at[0] = from_float<STORAGE>(sums[j][r * 2] * scale);
-            pair.at[1] = from_float<STORAGE>(sums[j][r * 2 + 1] * scale);
-            if (STORE_ELEMENTS == 2) {
-                if (column < VALUE_DEPTH) *(Vector<STORAGE, 2> *)to = pair;
-            } else {
-                if (column < VALUE_DEPTH) to[0] = pair.at[0];
-                if (column + 1 < VALUE_DEPTH) to[1] = pair.at[1];
-            }
-        }
+        for (int j = 0; j < VALUE_PAIRS * 2; j++)
+            store(output + row * p.output.sequence, j * 8 + lane % 4 * 2, sums[j][r * 2] / total[r], sums[j][r * 2 + 1] / total[r]);
     }
+#else
+    __syncthreads();
+    float *parts = (float *)shared;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        float *part = parts + (key_warp * QUERIES + query_warp * 16 + lane / 4 + r * 8) * PART_STRIDE;
+#pragma unroll
+        for (int j = 0; j < VALUE_PAIRS * 2; j++)
+            *(float2 *)&part[j * 8 + lane % 4 * 2] = make_float2(sums[j][r * 2], sums[j][r * 2 + 1]);
+        if (lane % 4 == 0) *(float2 *)&part[VALUE_PAIRS * 16] = make_float2(greatest[r], total[r]);
+    }
+    __syncthreads();
+    constexpr int PAIRS = VALUE_PAIRS * 8;
+    for (int at = threadIdx.x; at < QUERIES * PAIRS; at += THREADS) {
+        int row = at / PAIRS, column = at % PAIRS * 2;
+        if (first_query + row >= p.queries) break;
+        float most = LEAST, whole = 0.f, first = 0.f, second = 0.f;
+#pragma unroll
+        for (int part = 0; part < KEY_WARPS; part++)
+            most = fmaxf(most, parts[(part * QUERIES + row) * PART_STRIDE + VALUE_PAIRS * 16]);
+#pragma unroll
+        for (int part = 0; part < KEY_WARPS; part++) {
+            const float *of = parts + (part * QUERIES + row) * PART_STRIDE;
+            float weight = exp2f(of[VALUE_PAIRS * 16] - most);
+            whole += of[VALUE_PAIRS * 16 + 1] * weight;
+            first += of[column] * weight;
+            second += of[column + 1] * weight;
+        }
+        store(output + (first_query + row) * p.output.sequence, column, first / whole, second / whole);
+    }
+#endif
 }

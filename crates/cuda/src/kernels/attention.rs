@@ -12,14 +12,70 @@ const TEXT: &str = concat!(
     include_str!("../../kernels/attention.cu")
 );
 
-/// Keys that are in shared memory at once, as the kernel has it.
-const KEYS: usize = 64;
-
 /// Stages of keys and values.
 const STAGES: usize = 2;
 
 /// The deepest heads that fit the registers of a thread.
 const MAX_DEPTH: usize = 128;
+
+/// How a block is made up: warps that have queries of their own, warps that share the keys of the same queries, and keys
+/// of one warp in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    query_warps: usize,
+    key_warps: usize,
+    keys: usize,
+}
+
+/// Every block that is compiled.
+const BLOCKS: &[Block] = &[
+    block(1, 1, 64),
+    block(1, 2, 32),
+    block(1, 2, 64),
+    block(1, 4, 32),
+    block(1, 8, 32),
+    block(2, 1, 64),
+    block(2, 2, 32),
+    block(2, 2, 64),
+    block(2, 4, 32),
+    block(4, 1, 64),
+    block(4, 2, 32),
+    block(4, 2, 64),
+    block(8, 1, 64),
+];
+
+const fn block(query_warps: usize, key_warps: usize, keys: usize) -> Block {
+    Block { query_warps, key_warps, keys }
+}
+
+impl Block {
+    fn queries(self) -> usize {
+        16 * self.query_warps
+    }
+
+    fn threads(self) -> usize {
+        32 * self.query_warps * self.key_warps
+    }
+
+    /// Keys of all warps in one step.
+    fn span(self) -> usize {
+        self.keys * self.key_warps
+    }
+
+    /// An estimate of the time in steps of one warp, for ranking: steps in a row, as often as blocks have to take
+    /// turns, with what every block costs besides.
+    fn estimate(self, sizes: &AttentionSizes, chip: Chip) -> f64 {
+        const BLOCK: f64 = 1.5;
+        const JOIN: f64 = 0.4;
+        const WARPS_PER_SM: f64 = 12.0;
+        let steps = sizes.keys.div_ceil(self.span()) as f64 * self.keys as f64 / 64.0;
+        let blocks = sizes.batch * sizes.heads * sizes.queries.div_ceil(self.queries());
+        let warps = (blocks * self.threads() / 32) as f64;
+        let turns = (warps / (f64::from(chip.sm_count) * WARPS_PER_SM)).max(1.0);
+        let join = if self.key_warps > 1 { JOIN } else { 0.0 };
+        turns * (BLOCK + steps + join)
+    }
+}
 
 /// Distances in elements between neighbours in batch, head and sequence.
 pub(crate) type HeadStrides = [usize; 3];
@@ -63,27 +119,35 @@ impl AttentionProblem {
         if is_empty || !fits {
             return Vec::new();
         }
-        let mut warps: Vec<usize> = [1, 2, 4, 8]
-            .into_iter()
-            .filter(|&warps| warps == 1 || (warps - 1) * 16 < sizes.queries)
-            .filter(|&warps| self.shared_bytes(warps) <= chip.shared_bytes_per_block as usize)
+        let mut blocks: Vec<Block> = BLOCKS
+            .iter()
+            .copied()
+            .filter(|block| self.shared_bytes(*block) <= chip.shared_bytes_per_block as usize)
+            .filter(|block| block.query_warps == 1 || block.queries() < 2 * sizes.queries)
+            .filter(|block| block.key_warps == 1 || block.span() < 2 * sizes.keys)
             .collect();
-        // Large blocks read keys and values less often; small ones keep every SM busy.
-        let heads = sizes.batch * sizes.heads;
-        let fills =
-            |warps: usize| heads * sizes.queries.div_ceil(warps * 16) >= chip.sm_count as usize;
-        warps.sort_by_key(|&warps| (!fills(warps), if fills(warps) { 8 - warps } else { warps }));
-        warps.into_iter().map(|warps| self.candidate(warps)).collect()
+        blocks.sort_by(|a, b| a.estimate(sizes, chip).total_cmp(&b.estimate(sizes, chip)));
+        blocks.into_iter().map(|block| self.candidate(block)).collect()
     }
 
-    fn row_bytes(&self, depth: usize) -> usize {
-        (depth * self.precision.storage().size_bytes()).next_power_of_two().max(32)
+    /// A row of queries or keys in shared memory: whole steps of the tensor cores, and a power of two.
+    fn row_bytes(&self) -> usize {
+        (self.sizes.depth * self.precision.storage().size_bytes()).next_power_of_two().max(32)
     }
 
-    fn shared_bytes(&self, warps: usize) -> usize {
-        let row = self.row_bytes(self.sizes.depth);
-        let value_row = self.row_bytes(self.sizes.value_depth);
-        warps * 16 * row + STAGES * KEYS * (row + value_row)
+    /// A row of values in shared memory: whole tiles of 16, and a power of two.
+    fn value_row_bytes(&self) -> usize {
+        self.sizes.value_depth.next_power_of_two().max(16) * self.precision.storage().size_bytes()
+    }
+
+    /// Queries and stages of keys and values; then, in their place, what warps of the same queries join.
+    fn shared_bytes(&self, block: Block) -> usize {
+        let (row, value_row) = (self.row_bytes(), self.value_row_bytes());
+        let loaded = block.queries() * row + STAGES * block.span() * (row + value_row);
+        let part_row = (self.sizes.value_depth.next_multiple_of(16) + 8) * size_of::<f32>();
+        let joined =
+            if block.key_warps > 1 { block.key_warps * block.queries() * part_row } else { 0 };
+        loaded.max(joined)
     }
 
     /// The widest load that fits rows of `depth` elements at these distances.
@@ -95,7 +159,7 @@ impl AttentionProblem {
         })
     }
 
-    fn candidate(&self, warps: usize) -> Candidate {
+    fn candidate(&self, block: Block) -> Candidate {
         let sizes = &self.sizes;
         let small = |count: usize| u32::try_from(count).expect("sizes were checked");
         let parameters = Parameters {
@@ -109,10 +173,14 @@ impl AttentionProblem {
         };
         let mask = if self.mask.is_some() { Argument::Input(3) } else { Argument::Null };
         let launch = Launch {
-            source: self.source(warps),
-            grid: [small(sizes.queries.div_ceil(warps * 16)), small(sizes.batch * sizes.heads), 1],
-            threads: small(warps * 32),
-            shared_bytes: small(self.shared_bytes(warps)),
+            source: self.source(block),
+            grid: [
+                small(sizes.queries.div_ceil(block.queries())),
+                small(sizes.batch * sizes.heads),
+                1,
+            ],
+            threads: small(block.threads()),
+            shared_bytes: small(self.shared_bytes(block)),
             cluster: [1, 1, 1],
             arguments: vec![
                 Argument::structure(&parameters),
@@ -123,26 +191,34 @@ impl AttentionProblem {
                 Argument::Output(0),
             ],
         };
-        let name = format!("attention {} warps", warps);
+        let Block { query_warps, key_warps, keys } = block;
+        let name = format!("attention {query_warps}x{key_warps} warps {keys} keys");
         Candidate { name, launches: vec![launch], workspace_bytes: 0 }
     }
 
-    fn source(&self, warps: usize) -> KernelSource {
+    fn source(&self, block: Block) -> KernelSource {
         let sizes = &self.sizes;
         let load = |bytes: Option<usize>| bytes.expect("`candidates` has asked").to_string();
         let is_even = self.output.iter().all(|stride| stride.is_multiple_of(2))
             && sizes.value_depth.is_multiple_of(2);
+        let mask = match self.mask {
+            None => "MASK_NONE",
+            Some([_, _, 0, _]) => "MASK_BY_KEY",
+            Some(_) => "MASK_BY_QUERY",
+        };
         let defines = vec![
             ("STORAGE", self.precision.storage().cuda_name().to_string()),
             ("MATH", math_define(self.precision).to_string()),
             ("BY_WARPGROUP", "0".to_string()),
-            ("WARPS", warps.to_string()),
+            ("QUERY_WARPS", block.query_warps.to_string()),
+            ("KEY_WARPS", block.key_warps.to_string()),
+            ("KEYS", block.keys.to_string()),
             ("DEPTH", sizes.depth.to_string()),
             ("VALUE_DEPTH", sizes.value_depth.to_string()),
             ("LOAD_BYTES", load(self.load_bytes(sizes.depth, &[self.query, self.key]))),
             ("VALUE_LOAD_BYTES", load(self.load_bytes(sizes.value_depth, &[self.value]))),
             ("STORE_ELEMENTS", if is_even { "2" } else { "1" }.to_string()),
-            ("HAS_MASK", u8::from(self.mask.is_some()).to_string()),
+            ("MASK", mask.to_string()),
         ];
         KernelSource::new("attention.cu", TEXT, "attention", defines)
     }
@@ -179,7 +255,7 @@ fn examples(precision: Precision) -> [AttentionProblem; 2] {
 /// Typical variants, for checking that they compile.
 pub(crate) fn samples() -> Vec<KernelSource> {
     let problems = Precision::ALL.into_iter().flat_map(examples);
-    problems.flat_map(|problem| [1, 4].map(|warps| problem.source(warps))).collect()
+    problems.flat_map(|problem| [BLOCKS[0], BLOCKS[8]].map(|block| problem.source(block))).collect()
 }
 
 #[cfg(test)]
@@ -187,23 +263,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_block_per_sm_is_preferred_to_large_blocks() {
-        let [bert, awkward] = examples(Precision::F16);
+    fn few_heads_share_their_keys_among_warps_and_many_do_not() {
+        let [bert, _] = examples(Precision::F16);
         let first = |problem: &AttentionProblem, sms| {
-            problem.candidates(Chip::H200.with_sms(sms))[0].launches[0].threads
+            problem.candidates(Chip::H200.with_sms(sms))[0].launches[0].source.defines.clone()
         };
-        assert_eq!(first(&bert, 132), 32);
-        assert_eq!(first(&bert, 8), 256);
-        assert_eq!(first(&awkward, 132), 32);
+        let key_warps = |defines: Vec<(&str, String)>| {
+            let define = defines.into_iter().find(|(name, _)| *name == "KEY_WARPS");
+            define.unwrap().1.parse::<usize>().unwrap()
+        };
+        assert!(key_warps(first(&bert, 132)) > 1);
+        assert_eq!(key_warps(first(&bert, 8)), 1);
     }
 
     #[test]
     fn blocks_cover_every_query() {
         for problem in Precision::ALL.into_iter().flat_map(examples) {
-            for candidate in problem.candidates(Chip::H200) {
-                let launch = &candidate.launches[0];
-                let queries = launch.grid[0] as usize * launch.threads as usize / 2;
-                assert!(queries >= problem.sizes.queries);
+            let candidates = problem.candidates(Chip::H200);
+            assert!(!candidates.is_empty());
+            for (block, launch) in
+                BLOCKS.iter().map(|&block| (block, problem.candidate(block).launches.remove(0)))
+            {
+                assert!(launch.grid[0] as usize * block.queries() >= problem.sizes.queries);
+                assert_eq!(launch.threads as usize, block.threads());
             }
         }
     }
