@@ -13,7 +13,10 @@
 // REDUCTION_WORKSPACE each writes its part to memory, and the last to arrive adds them up. Parts are always added in
 // the same order.
 //
-// Parameters: STORAGE, MATH, BY_WARPGROUP, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
+// One launch computes a stack of products whose operands lie at equal distances, or a GROUP of products of the same sizes
+// with operands of their own.
+//
+// Parameters: STORAGE, MATH, GROUP, BY_WARPGROUP, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
 // CONVOLUTION, LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
 // STORE_ELEMENTS (neighbours that are stored at once), REDUCTION, ACTIVATION, HAS_BIAS, BIAS (its type), HAS_RESIDUAL.
 
@@ -58,6 +61,16 @@ struct Problem {
     int steps_per_split, splits;
     i64 left_step, right_step, output_step;
     ActivationParameters activation;
+};
+
+// One product's operands; those that are absent are null.
+struct Operands {
+    struct {
+        const STORAGE *left, *right;
+        const BIAS *bias;
+        const STORAGE *residual;
+        STORAGE *output;
+    } of[GROUP];
 };
 
 // --- Finding what to load ------------------------------------------------------------------------------------------
@@ -375,17 +388,18 @@ DEVICE float4 read_remote(u32 address, u32 rank) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    gemm(const __grid_constant__ Problem p, const STORAGE *__restrict__ left, const STORAGE *__restrict__ right,
-         const BIAS *__restrict__ bias, const STORAGE *__restrict__ residual, STORAGE *__restrict__ output,
+    gemm(const __grid_constant__ Problem p, const __grid_constant__ Operands operands,
          float *__restrict__ workspace, u32 *__restrict__ counters) {
     extern __shared__ __align__(1024) u8 shared[];
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
     int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
     int split = blockIdx.y;
-    left += blockIdx.z * p.left_step;
-    right += blockIdx.z * p.right_step;
-    output += blockIdx.z * p.output_step;
-    residual += blockIdx.z * p.output_step;
+    int group = GROUP > 1 ? blockIdx.z : 0, stacked = GROUP > 1 ? 0 : blockIdx.z;
+    const STORAGE *__restrict__ left = operands.of[group].left + stacked * p.left_step;
+    const STORAGE *__restrict__ right = operands.of[group].right + stacked * p.right_step;
+    const BIAS *__restrict__ bias = operands.of[group].bias;
+    const STORAGE *__restrict__ residual = operands.of[group].residual + stacked * p.output_step;
+    STORAGE *__restrict__ output = operands.of[group].output + stacked * p.output_step;
 
     int all_steps = (p.k + TILE_K - 1) / TILE_K;
     int first_step = split * p.steps_per_split;

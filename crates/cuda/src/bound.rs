@@ -67,6 +67,9 @@ impl BoundLaunch {
 fn argument(operand: &Operand, bases: &Bases) -> Result<Vec<u8>, CudaError> {
     Ok(match operand {
         Operand::Address(place) => bases.address(place).to_ne_bytes().to_vec(),
+        Operand::Addresses(places) => {
+            places.iter().flat_map(|place| bases.address(place).to_ne_bytes()).collect()
+        }
         Operand::Bytes(bytes) => bytes.clone(),
         Operand::Fault { number } => {
             let mut bytes = bases.fault.to_ne_bytes().to_vec();
@@ -91,6 +94,8 @@ mod tests {
             bytes(Operand::Address(Place::Arena { offset_bytes: 512 })),
             0x1_0000_0200u64.to_ne_bytes()
         );
+        let both = [Place::Arena { offset_bytes: 0 }, Place::Null];
+        assert_eq!(bytes(Operand::Addresses(both.to_vec())).len(), 16);
         assert_eq!(bytes(Operand::Bytes(vec![1, 2, 3])), [1, 2, 3]);
         let fault = bytes(Operand::Fault { number: 7 });
         assert_eq!(fault.len(), 16);

@@ -75,6 +75,8 @@ pub enum Argument {
     Fault,
     /// A null pointer, for an operand that is absent.
     Null,
+    /// Several addresses, one after the other: a structure of pointers.
+    Addresses(Vec<Argument>),
     /// A value, as its bytes lie in memory.
     Bytes(Vec<u8>),
     /// A description of a tensor for the bulk copy engine, made when the plan is bound to memory.

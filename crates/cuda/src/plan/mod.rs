@@ -48,12 +48,12 @@ pub(crate) struct ExecutionPlan {
 impl ExecutionPlan {
     /// The weights that launches refer to, each once.
     pub(crate) fn weights(&self) -> Vec<Arc<DeviceWeights>> {
-        let operands =
-            self.stages.iter().flat_map(Stage::launches).flat_map(|launch| &launch.operands);
+        let launches = self.stages.iter().flat_map(Stage::launches);
+        let operands = launches.flat_map(|launch| &launch.operands);
         let mut weights: Vec<Arc<DeviceWeights>> = operands
-            .filter_map(|operand| match operand {
-                Operand::Address(Place::Weights(weights))
-                | Operand::TensorMap(Place::Weights(weights), _) => Some(weights.clone()),
+            .flat_map(Operand::places)
+            .filter_map(|place| match place {
+                Place::Weights(weights) => Some(weights.clone()),
                 _ => None,
             })
             .collect();

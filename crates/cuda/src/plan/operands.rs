@@ -50,6 +50,9 @@ impl OperandBinder {
             Argument::TensorMap(map) => {
                 Operand::TensorMap(self.place(&map.base, places), map.clone())
             }
+            Argument::Addresses(all) => {
+                Operand::Addresses(all.iter().map(|address| self.place(address, places)).collect())
+            }
             address => Operand::Address(self.place(address, places)),
         }
     }
@@ -68,9 +71,10 @@ impl OperandBinder {
                 Place::Counters { first }
             }
             Argument::Null => Place::Null,
-            Argument::Bytes(_) | Argument::Fault | Argument::TensorMap(_) => {
-                unreachable!("{argument:?} is no address")
-            }
+            Argument::Bytes(_)
+            | Argument::Fault
+            | Argument::TensorMap(_)
+            | Argument::Addresses(_) => unreachable!("{argument:?} is no address"),
         }
     }
 }

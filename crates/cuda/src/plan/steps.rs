@@ -43,6 +43,8 @@ pub(crate) struct PlannedLaunch {
 pub(crate) enum Operand {
     /// An address.
     Address(Place),
+    /// Several addresses, one after the other.
+    Addresses(Vec<Place>),
     /// The fault word's address, and what to write there.
     Fault {
         /// The number of the step that reports it, from 1 on.
@@ -52,6 +54,17 @@ pub(crate) enum Operand {
     Bytes(Vec<u8>),
     /// A description of the tensor that starts here.
     TensorMap(Place, TensorMap),
+}
+
+impl Operand {
+    /// The places that it points to.
+    pub(crate) fn places(&self) -> &[Place] {
+        match self {
+            Operand::Address(place) | Operand::TensorMap(place, _) => std::slice::from_ref(place),
+            Operand::Addresses(places) => places,
+            Operand::Fault { .. } | Operand::Bytes(_) => &[],
+        }
+    }
 }
 
 /// What the host does between two device stages.

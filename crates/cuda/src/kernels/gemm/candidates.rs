@@ -64,16 +64,18 @@ impl Split {
     }
 }
 
-/// The candidates for a product; none where the kernel cannot compute it. The first `workspace_from` bytes of the
+/// The candidates for products of one shape, one for each of the operands; none where the kernel cannot compute it. The first `workspace_from` bytes of the
 /// step's workspace belong to somebody else.
 pub(crate) fn candidates(
     problem: &GemmProblem,
-    operands: &Operands,
+    operands: &[Operands],
     chip: Chip,
     workspace_from: usize,
 ) -> Vec<Candidate> {
-    let mut ranked: Vec<(f64, &Tile, Split)> = choices(problem, chip)
-        .map(|(tile, split)| (estimate(problem, tile, split, chip), tile, split))
+    assert!(problem.stack == 1 || operands.len() == 1, "products are stacked or grouped");
+    let all = GemmProblem { stack: problem.stack * operands.len(), ..problem.clone() };
+    let mut ranked: Vec<(f64, &Tile, Split)> = choices(&all, chip)
+        .map(|(tile, split)| (estimate(&all, tile, split, chip), tile, split))
         .collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     ranked.truncate(MAX_CANDIDATES);
@@ -124,7 +126,7 @@ fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static 
 
 fn candidate(
     problem: &GemmProblem,
-    operands: &Operands,
+    operands: &[Operands],
     tile: &Tile,
     split: Split,
     workspace_from: usize,
@@ -132,19 +134,20 @@ fn candidate(
     let all_steps = (problem.k * problem.element_bytes()).div_ceil(ROW_BYTES);
     let parts = split.count();
     let tiles = problem.m.div_ceil(tile.m) * problem.n.div_ceil(tile.n);
+    let products = problem.stack * operands.len();
     let parameters = Parameters::new(problem, all_steps.div_ceil(parts), parts);
     let (workspace, counters, workspace_bytes) = match split {
         Split::Workspace(_) => (
             Argument::Workspace { offset_bytes: workspace_from },
-            Argument::Counters { count: tiles * problem.stack },
-            tiles * problem.stack * parts * tile.m * tile.n * size_of::<f32>(),
+            Argument::Counters { count: tiles * products },
+            tiles * products * parts * tile.m * tile.n * size_of::<f32>(),
         ),
         _ => (Argument::Null, Argument::Null, 0),
     };
     let small = |count: usize| u32::try_from(count).expect("sizes were checked");
     let launch = Launch {
-        source: source(problem, tile, split),
-        grid: [small(tiles), small(parts), small(problem.stack)],
+        source: source(problem, operands.len(), tile, split),
+        grid: [small(tiles), small(parts), small(products)],
         threads: small(tile.threads()),
         shared_bytes: small(tile.shared_bytes()),
         cluster: match split {
@@ -153,11 +156,7 @@ fn candidate(
         },
         arguments: vec![
             Argument::structure(&parameters),
-            operands.left.clone(),
-            operands.right.clone(),
-            operands.bias.clone(),
-            operands.residual.clone(),
-            operands.output.clone(),
+            Argument::Addresses(operands.iter().flat_map(Operands::addresses).collect()),
             workspace,
             counters,
         ],
@@ -183,12 +182,13 @@ pub(crate) fn math_define(precision: Precision) -> &'static str {
     }
 }
 
-fn source(problem: &GemmProblem, tile: &Tile, split: Split) -> KernelSource {
+fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
     let load_bytes = |bytes: Option<usize>| bytes.expect("`is_supported` was asked").to_string();
     let defines = vec![
         ("STORAGE", problem.precision.storage().cuda_name().to_string()),
         ("MATH", math_define(problem.precision).to_string()),
+        ("GROUP", group.to_string()),
         ("BY_WARPGROUP", flag(tile.multiplier == Multiplier::Warpgroup)),
         ("TILE_M", tile.m.to_string()),
         ("TILE_N", tile.n.to_string()),
@@ -252,13 +252,13 @@ pub(crate) fn samples() -> Vec<KernelSource> {
         };
         for split in [Split::None, Split::Cluster(4), Split::Workspace(4)] {
             for tile in [&TILES[3], &TILES[12]] {
-                sources.push(source(&convolution, tile, split));
-                sources.push(source(&product, tile, split));
+                sources.push(source(&convolution, 1, tile, split));
+                sources.push(source(&product, 1, tile, split));
             }
             let by_warpgroup =
                 TILES.iter().filter(|tile| tile.multiplier == Multiplier::Warpgroup).step_by(4);
             if convolution.element_bytes() == 2 {
-                sources.extend(by_warpgroup.map(|tile| source(&convolution, tile, split)));
+                sources.extend(by_warpgroup.map(|tile| source(&convolution, 3, tile, split)));
             }
         }
     }
@@ -319,8 +319,9 @@ mod tests {
             residual: Argument::Null,
             output: Argument::Output(0),
         };
-        let first =
-            |problem: &GemmProblem, chip| candidates(problem, &operands, chip, 0)[0].clone();
+        let first = |problem: &GemmProblem, chip| {
+            candidates(problem, &[operands.clone()], chip, 0)[0].clone()
+        };
         let long = product(49, 512, 4608, Precision::F16);
         assert!(first(&long, Chip::H200).launches[0].grid[1] > 1);
         let wide = product(100_352, 256, 64, Precision::F16);

@@ -70,6 +70,13 @@ pub(crate) struct Operands {
     pub(crate) output: Argument,
 }
 
+impl Operands {
+    /// The addresses as the kernel's structure has them.
+    pub(super) fn addresses(&self) -> [Argument; 5] {
+        [&self.left, &self.right, &self.bias, &self.residual, &self.output].map(Argument::clone)
+    }
+}
+
 /// Offsets in kernels are of 32 bits and signed.
 const MAX_ELEMENTS: usize = i32::MAX as usize;
 

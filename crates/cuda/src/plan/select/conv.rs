@@ -63,7 +63,7 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
         residual: if epilogue.has_residual { Argument::Input(3) } else { Argument::Null },
         output: Argument::Output(0),
     };
-    let mut candidates = candidates(&problem, &operands, site.chip, workspace_from);
+    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from);
     if is_padded {
         let to = Argument::Workspace { offset_bytes: 0 };
         let pad = pad_rows_launch(storage, pixels, channels, Argument::Input(0), to);

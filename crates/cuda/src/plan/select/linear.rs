@@ -67,7 +67,7 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
         residual: if has_residual { Argument::Input(3) } else { Argument::Null },
         output: Argument::Output(0),
     };
-    let mut candidates = candidates(&problem, &operands, site.chip, workspace_from);
+    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from);
     if is_padded {
         let pad = pad_rows_launch(storage, m, k, Argument::Input(0), padded_left);
         candidates.iter_mut().for_each(|candidate| candidate.launches.insert(0, pad.clone()));

@@ -105,7 +105,7 @@ fn mat_mul(site: &Site<'_>) -> Option<Selected> {
         residual: Argument::Null,
         output: Argument::Output(0),
     };
-    let mut candidates = candidates(&problem, &operands, site.chip, workspace_bytes);
+    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_bytes);
     for candidate in &mut candidates {
         candidate.launches.splice(0..0, pads.iter().cloned());
     }
