@@ -10,6 +10,8 @@ pub(crate) mod gemm;
 pub(crate) mod joined;
 pub(crate) mod pad;
 pub(crate) mod pad_rows;
+pub(crate) mod pooling;
+pub(crate) mod reduce;
 pub(crate) mod stored;
 pub(crate) mod strided_copy;
 pub(crate) mod transpose;
@@ -27,6 +29,8 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     joined::samples,
     pad::samples,
     pad_rows::samples,
+    pooling::samples,
+    reduce::samples,
     strided_copy::samples,
     transpose::samples,
 ];

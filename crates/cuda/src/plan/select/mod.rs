@@ -5,15 +5,24 @@ pub(crate) mod elementwise;
 mod epilogue;
 mod layout;
 mod linear;
+mod pooling;
 mod products;
+mod reductions;
 #[cfg(test)]
 pub(crate) mod testing;
 
 use super::site::{Selected, Selection, Site};
 
 /// The selectors.
-const SELECTORS: &[fn(&Site<'_>) -> Selection] =
-    &[conv::select, linear::select, products::select, elementwise::select, layout::select];
+const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[
+    conv::select,
+    linear::select,
+    products::select,
+    elementwise::select,
+    layout::select,
+    pooling::select,
+    reductions::select,
+];
 
 /// The kernel's candidates for a node; `None` where no kernel computes it, so that the host does.
 pub(crate) fn select(site: &Site<'_>) -> Selection {
