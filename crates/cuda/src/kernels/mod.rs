@@ -3,6 +3,7 @@
 pub(crate) mod activation;
 pub(crate) mod attention;
 pub(crate) mod convert;
+pub(crate) mod depthwise;
 mod divider;
 pub(crate) mod elementwise;
 mod flat;
@@ -24,6 +25,7 @@ use crate::launch::KernelSource;
 const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     attention::samples,
     convert::samples,
+    depthwise::samples,
     elementwise::samples,
     gemm::samples,
     joined::samples,

@@ -15,8 +15,10 @@ use crate::plan::site::{Selected, Selection, Site};
 /// A channels-last convolution with one group, fused or plain.
 pub(super) fn select(site: &Site<'_>) -> Selection {
     let Some((conv, epilogue)) = convolution(site) else { return Ok(None) };
-    let Some(shape) = Shape::of(site, conv, &epilogue) else { return Ok(None) };
-    let bias = bias_weights(site, shape.filters)?;
+    let Some(shape) = windows(site, conv, &epilogue).filter(|_| conv.group == 1) else {
+        return Ok(None);
+    };
+    let bias = bias_weights(site)?;
     let storage = site.precision.storage();
     let channels = shape.image.channels;
     let padded = padded_columns(channels, storage);
@@ -73,7 +75,8 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     Ok((!candidates.is_empty()).then_some(Selected { candidates, reads }))
 }
 
-fn convolution<'a>(site: &Site<'a>) -> Option<(&'a Conv, Epilogue)> {
+/// The convolution that a node is, and what follows it.
+pub(super) fn convolution<'a>(site: &Site<'a>) -> Option<(&'a Conv, Epilogue)> {
     match (site.operator::<Conv>(), site.operator::<FusedConv>()) {
         (Some(conv), _) => Some((conv, Epilogue::default())),
         (_, Some(fused)) => Some((&fused.conv, fused.epilogue)),
@@ -81,46 +84,50 @@ fn convolution<'a>(site: &Site<'a>) -> Option<(&'a Conv, Epilogue)> {
     }
 }
 
-struct Shape<'a> {
-    batch: usize,
-    filters: usize,
-    image: Image,
-    weights: &'a Tensor,
+/// The windows that a convolution takes of its images, and its constant weights.
+pub(super) struct Windows<'a> {
+    pub(super) batch: usize,
+    pub(super) filters: usize,
+    pub(super) image: Image,
+    pub(super) weights: &'a Tensor,
 }
 
-impl<'a> Shape<'a> {
-    fn of(site: &Site<'a>, conv: &Conv, epilogue: &Epilogue) -> Option<Self> {
-        let input = site.float_input(0)?;
-        let output = site.float_output()?;
-        let weights = site.f32_constant(1)?;
-        let axes = conv.axes(&input, weights.shape()).ok()?;
-        let (&[batch, height, width, channels], &[filters, ..]) = (&input[..], weights.shape())
-        else {
-            return None;
-        };
-        let [rows, columns] = &axes[..] else { return None };
-        let pair = |read: fn(&AxisWindow) -> usize| [read(rows), read(columns)];
-        let image = Image {
-            size: [height, width],
-            channels,
-            output: pair(|axis| axis.output),
-            kernel: pair(|axis| axis.kernel),
-            strides: pair(|axis| axis.stride),
-            dilations: pair(|axis| axis.dilation),
-            pads_begin: pair(|axis| axis.pad_begin),
-        };
-        let fits = conv.channels_last
-            && conv.group == 1
-            && output == [batch, image.output[0], image.output[1], filters]
-            && (!epilogue.has_residual || site.float_input(3)? == output);
-        fits.then_some(Self { batch, filters, image, weights })
-    }
+/// The windows of a channels-last convolution in two dimensions; `None` for any other.
+pub(super) fn windows<'a>(
+    site: &Site<'a>,
+    conv: &Conv,
+    epilogue: &Epilogue,
+) -> Option<Windows<'a>> {
+    let input = site.float_input(0)?;
+    let output = site.float_output()?;
+    let weights = site.f32_constant(1)?;
+    let axes = conv.axes(&input, weights.shape()).ok()?;
+    let (&[batch, height, width, channels], &[filters, ..]) = (&input[..], weights.shape()) else {
+        return None;
+    };
+    let [rows, columns] = &axes[..] else { return None };
+    let pair = |read: fn(&AxisWindow) -> usize| [read(rows), read(columns)];
+    let image = Image {
+        size: [height, width],
+        channels,
+        output: pair(|axis| axis.output),
+        kernel: pair(|axis| axis.kernel),
+        strides: pair(|axis| axis.stride),
+        dilations: pair(|axis| axis.dilation),
+        pads_begin: pair(|axis| axis.pad_begin),
+    };
+    let bias_fits = !site.has_input(2) || site.f32_constant(2)?.len() == filters;
+    let fits = conv.channels_last
+        && bias_fits
+        && output == [batch, image.output[0], image.output[1], filters]
+        && (!epilogue.has_residual || site.float_input(3)? == output);
+    fits.then_some(Windows { batch, filters, image, weights })
 }
 
 /// Filters `[filters, channels, height, width]` as rows of taps of channels, padded as the image is.
 fn filters_by_rows(
     weights: &[f32],
-    shape: &Shape<'_>,
+    shape: &Windows<'_>,
     padded: usize,
     stride: usize,
     storage: Storage,

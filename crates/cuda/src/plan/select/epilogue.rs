@@ -14,14 +14,9 @@ pub(super) fn right_stride(columns: usize, storage: Storage) -> usize {
     columns.next_multiple_of(16 / storage.size_bytes())
 }
 
-/// The constant bias in input 2, as `f32`, whatever the precision; `None` where there is none.
-pub(super) fn bias_weights(
-    site: &Site<'_>,
-    count: usize,
-) -> Result<Option<Arc<DeviceWeights>>, DeviceError> {
-    let Some(bias) = site.f32_constant(2).filter(|bias| bias.len() == count) else {
-        return Ok(None);
-    };
+/// The bias in input 2, a constant or absent, as `f32`, whatever the precision; `None` where it is absent.
+pub(super) fn bias_weights(site: &Site<'_>) -> Result<Option<Arc<DeviceWeights>>, DeviceError> {
+    let Some(bias) = site.f32_constant(2) else { return Ok(None) };
     let bytes = |numbers: &[f32]| stored(numbers.iter().copied(), Storage::F32);
     site.weights.get_or_make(bias, "bias".into(), bytes).map(Some)
 }

@@ -20,13 +20,13 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     };
     let has_residual = operator.epilogue.has_residual;
     let residual_fits = !has_residual || site.float_input(3).as_ref() == Some(&output);
-    let bias_fits = !site.has_input(2) || site.f32_constant(2).is_some();
     let Some((k, n)) = operator.matrix_size(matrix.shape()) else { return Ok(None) };
+    let bias_fits = !site.has_input(2) || site.f32_constant(2).is_some_and(|bias| bias.len() == n);
     if !residual_fits || !bias_fits || output.last() != Some(&n) || left.last() != Some(&k) {
         return Ok(None);
     }
     let storage = site.precision.storage();
-    let bias = bias_weights(site, n)?;
+    let bias = bias_weights(site)?;
     let m = left[..left.len() - 1].iter().product();
     let padded = padded_columns(k, storage);
     let problem = GemmProblem {

@@ -1,6 +1,7 @@
 //! Kernel selection: one file per family of operators, tried in order.
 
 mod conv;
+mod depthwise;
 pub(crate) mod elementwise;
 mod epilogue;
 mod layout;
@@ -16,6 +17,7 @@ use super::site::{Selected, Selection, Site};
 /// The selectors.
 const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[
     conv::select,
+    depthwise::select,
     linear::select,
     products::select,
     elementwise::select,

@@ -1,0 +1,199 @@
+//! Depthwise convolution of channels-last images: `depthwise.cu`.
+
+use bytemuck::{Pod, Zeroable};
+use weft_ir::Activation;
+
+use super::activation::{ActivationParameters, activation};
+use super::divider::Divider;
+use super::gemm::Image;
+use crate::launch::{Argument, Candidate, KernelSource, Launch};
+use crate::{Chip, Storage};
+
+const TEXT: &str =
+    concat!(include_str!("../../kernels/divider.cuh"), include_str!("../../kernels/depthwise.cu"));
+
+/// Threads of a block: few, so that small images spread over all SMs.
+const THREADS: usize = 64;
+
+/// Pixels of one row that a thread may compute.
+const OUTPUTS: [usize; 3] = [1, 2, 4];
+
+/// The largest filter that is written out in the kernel.
+const MAX_TAPS: usize = 81;
+
+/// One filter for each channel of some images.
+#[derive(Clone, Debug)]
+pub(crate) struct DepthwiseProblem {
+    pub(crate) images: usize,
+    pub(crate) image: Image,
+    pub(crate) has_bias: bool,
+    pub(crate) has_residual: bool,
+    pub(crate) activation: Option<Activation>,
+    pub(crate) storage: Storage,
+}
+
+/// The structure `Problem` of `depthwise.cu`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Parameters {
+    by_channel_pieces: Divider,
+    by_row_pieces: Divider,
+    by_output_height: Divider,
+    sizes: [i32; 5],
+    pads: [i32; 2],
+    activation: ActivationParameters,
+}
+
+impl DepthwiseProblem {
+    /// The candidates; none where the kernel cannot compute it. The arguments are those of `depthwise.cu`, the
+    /// parameters left out.
+    pub(crate) fn candidates(&self, operands: &[Argument; 5], chip: Chip) -> Vec<Candidate> {
+        let image = &self.image;
+        let elements = |size: [usize; 2]| self.images * size[0] * size[1] * image.channels;
+        let fits = image.kernel[0] * image.kernel[1] <= MAX_TAPS
+            && (1..=i32::MAX as usize).contains(&elements(image.output))
+            && elements(image.size) <= i32::MAX as usize;
+        if !fits {
+            return Vec::new();
+        }
+        let mut outputs: Vec<usize> =
+            OUTPUTS.into_iter().filter(|&count| count == 1 || count <= image.output[1]).collect();
+        // Several pixels per thread read less, once there are threads enough for every SM.
+        let fills = |count: usize| self.threads(count) >= chip.sm_count as usize * 4 * THREADS;
+        outputs.sort_by_key(|&count| if fills(count) { 8 - count } else { 8 + count });
+        outputs.into_iter().map(|count| self.candidate(count, operands)).collect()
+    }
+
+    /// Neighbouring channels that one thread computes: as many as one load brings.
+    fn vector(&self) -> usize {
+        let most = 16 / self.storage.size_bytes();
+        (0..)
+            .map(|shift| most >> shift)
+            .find(|&count| self.image.channels.is_multiple_of(count))
+            .unwrap_or(1)
+    }
+
+    fn threads(&self, outputs: usize) -> usize {
+        let [height, width] = self.image.output;
+        self.images * height * width.div_ceil(outputs) * (self.image.channels / self.vector())
+    }
+
+    fn candidate(&self, outputs: usize, operands: &[Argument; 5]) -> Candidate {
+        let image = &self.image;
+        let small = |size: usize| i32::try_from(size).expect("sizes were checked");
+        let sizes =
+            [self.images, image.size[0], image.size[1], image.channels, image.output[1]].map(small);
+        let parameters = Parameters {
+            by_channel_pieces: Divider::new(image.channels / self.vector()),
+            by_row_pieces: Divider::new(image.output[1].div_ceil(outputs)),
+            by_output_height: Divider::new(image.output[0]),
+            sizes,
+            pads: image.pads_begin.map(small),
+            activation: activation(self.activation).1,
+        };
+        let blocks = self.threads(outputs).div_ceil(THREADS);
+        let mut arguments = vec![Argument::structure(&parameters)];
+        arguments.extend(operands.iter().cloned());
+        let launch = Launch {
+            source: self.source(outputs),
+            grid: [u32::try_from(blocks).expect("sizes were checked"), 1, 1],
+            threads: THREADS as u32,
+            shared_bytes: 0,
+            cluster: [1, 1, 1],
+            arguments,
+        };
+        let name = format!("depthwise {outputs} pixels");
+        Candidate { name, launches: vec![launch], workspace_bytes: 0 }
+    }
+
+    fn source(&self, outputs: usize) -> KernelSource {
+        let image = &self.image;
+        let flag = |is_set: bool| u8::from(is_set).to_string();
+        let defines = vec![
+            ("STORAGE", self.storage.cuda_name().to_string()),
+            ("VECTOR", self.vector().to_string()),
+            ("OUTPUTS", outputs.to_string()),
+            ("KERNEL_Y", image.kernel[0].to_string()),
+            ("KERNEL_X", image.kernel[1].to_string()),
+            ("STRIDE_Y", image.strides[0].to_string()),
+            ("STRIDE_X", image.strides[1].to_string()),
+            ("DILATION_Y", image.dilations[0].to_string()),
+            ("DILATION_X", image.dilations[1].to_string()),
+            ("ACTIVATION", activation(self.activation).0.to_string()),
+            ("HAS_BIAS", flag(self.has_bias)),
+            ("HAS_RESIDUAL", flag(self.has_residual)),
+        ];
+        KernelSource::new("depthwise.cu", TEXT, "depthwise", defines)
+    }
+}
+
+fn example(channels: usize, side: usize, kernel: usize, storage: Storage) -> DepthwiseProblem {
+    let image = Image {
+        size: [side; 2],
+        channels,
+        output: [side.div_ceil(2); 2],
+        kernel: [kernel; 2],
+        strides: [2; 2],
+        dilations: [1; 2],
+        pads_begin: [kernel / 2; 2],
+    };
+    let activation = Some(Activation::HardSwish);
+    DepthwiseProblem { images: 1, image, has_bias: true, has_residual: true, activation, storage }
+}
+
+/// Typical variants, for checking that they compile.
+pub(crate) fn samples() -> Vec<KernelSource> {
+    let storages = [Storage::F16, Storage::Bf16, Storage::F32];
+    let problems = storages
+        .into_iter()
+        .flat_map(|storage| [example(64, 56, 3, storage), example(17, 7, 5, storage)]);
+    problems.flat_map(|problem| OUTPUTS.map(|outputs| problem.source(outputs))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPERANDS: [Argument; 5] = [const { Argument::Null }; 5];
+
+    #[test]
+    fn threads_cover_every_output() {
+        for problem in [example(64, 56, 3, Storage::F16), example(17, 7, 5, Storage::F32)] {
+            for (outputs, launch) in
+                OUTPUTS.map(|count| (count, problem.candidate(count, &OPERANDS).launches.remove(0)))
+            {
+                let threads = launch.grid[0] as usize * launch.threads as usize;
+                let [height, width] = problem.image.output;
+                let pieces = problem.image.channels / problem.vector();
+                assert!(threads * outputs >= height * width * pieces);
+            }
+        }
+    }
+
+    #[test]
+    fn channels_are_computed_as_many_as_divide_them() {
+        for (channels, storage, vector) in [
+            (64, Storage::F16, 8),
+            (20, Storage::F16, 4),
+            (17, Storage::F16, 1),
+            (64, Storage::F32, 4),
+        ] {
+            assert_eq!(example(channels, 8, 3, storage).vector(), vector);
+        }
+    }
+
+    #[test]
+    fn small_images_get_a_thread_per_pixel_and_large_ones_do_not() {
+        let first = |problem: DepthwiseProblem| {
+            problem.candidates(&OPERANDS, Chip::H200)[0].launches[0].source.defines[2].1.clone()
+        };
+        assert_eq!(first(example(480, 14, 3, Storage::F16)), "1");
+        let large = DepthwiseProblem { images: 8, ..example(64, 112, 3, Storage::F16) };
+        assert_eq!(first(large), "4");
+    }
+
+    #[test]
+    fn filters_too_large_to_write_out_are_refused() {
+        assert!(example(64, 56, 11, Storage::F16).candidates(&OPERANDS, Chip::H200).is_empty());
+    }
+}
