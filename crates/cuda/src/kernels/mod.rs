@@ -6,13 +6,18 @@ pub(crate) mod convert;
 pub(crate) mod depthwise;
 mod divider;
 pub(crate) mod elementwise;
+pub(crate) mod extreme;
 mod flat;
+pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod joined;
+pub(crate) mod normalise;
 pub(crate) mod pad;
 pub(crate) mod pad_rows;
 pub(crate) mod pooling;
 pub(crate) mod reduce;
+mod rows;
+pub(crate) mod softmax;
 pub(crate) mod stored;
 pub(crate) mod strided_copy;
 pub(crate) mod transpose;
@@ -27,12 +32,16 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     convert::samples,
     depthwise::samples,
     elementwise::samples,
+    extreme::samples,
+    gather::samples,
     gemm::samples,
     joined::samples,
+    normalise::samples,
     pad::samples,
     pad_rows::samples,
     pooling::samples,
     reduce::samples,
+    softmax::samples,
     strided_copy::samples,
     transpose::samples,
 ];

@@ -4,11 +4,13 @@ mod conv;
 mod depthwise;
 pub(crate) mod elementwise;
 mod epilogue;
+mod indexing;
 mod layout;
 mod linear;
 mod pooling;
 mod products;
 mod reductions;
+mod rows;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -24,6 +26,8 @@ const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[
     layout::select,
     pooling::select,
     reductions::select,
+    rows::select,
+    indexing::select,
 ];
 
 /// The kernel's candidates for a node; `None` where no kernel computes it, so that the host does.
