@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use weft_device::{DeviceError, ExecutionReport, StepReport};
 use weft_ir::{OptimizedGraph, ValueId};
 
+use super::chains;
 use super::operands::{OperandBinder, StepPlaces};
 use super::place::Place;
 use super::placement::{Placement, place};
@@ -26,16 +27,17 @@ pub(crate) fn build(
     graph: &OptimizedGraph,
     target: &Target<'_>,
 ) -> Result<ExecutionPlan, DeviceError> {
-    build_with(graph, target, &select)
+    build_with(graph, target, &chains::group(graph, target.precision), &select)
 }
 
-/// Builds the plan with kernels of the selector's choice.
+/// Builds the plan with the nodes in groups, and kernels of the selector's choice.
 pub(super) fn build_with(
     graph: &OptimizedGraph,
     target: &Target<'_>,
+    groups: &[Vec<usize>],
     selector: &Selector<'_>,
 ) -> Result<ExecutionPlan, DeviceError> {
-    let tasks = tasks(graph, target, selector)?;
+    let tasks = tasks(graph, target, groups, selector)?;
     let schedule = schedule(graph, &tasks, target.precision);
     let placement = place(graph, &tasks, &schedule, target)?;
     let mut builder = Builder {

@@ -1,4 +1,4 @@
-//! What a plan has to compute: the graph's nodes, each with the kernel chosen for it or the host.
+//! What a plan has to compute: the graph's nodes, alone or in chains, each with the kernel chosen for it or the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use weft_ir::operators::layout::is_view;
 use weft_ir::{Fact, InputFacts, Node, Operator, OptimizedGraph, ValueId};
 
 use super::chooser::{Extent, Problem};
+use super::select::elementwise::{ChainSelected, select_chain};
 use super::site::{Selected, Selection, Site};
 use super::target::Target;
 use crate::launch::Candidate;
 
 /// Something that is computed in one go.
 pub(super) struct Task {
-    /// The node's name.
+    /// The node's name; in a chain, the last one's.
     pub(super) node: String,
     pub(super) operator: String,
     pub(super) flops: u64,
@@ -83,42 +84,99 @@ pub(super) struct Tasks {
 /// What answers which kernels compute a node.
 pub(super) type Selector<'a> = dyn Fn(&Site<'_>) -> Selection + 'a;
 
-/// Turns every node into a task, or into a view where it only changes a shape.
+/// Turns every node into a task, or into a view where it only changes a shape; `groups` of several nodes become one
+/// task where one kernel computes them.
 pub(super) fn tasks(
     graph: &OptimizedGraph,
     target: &Target<'_>,
+    groups: &[Vec<usize>],
     selector: &Selector<'_>,
 ) -> Result<Tasks, DeviceError> {
+    let nodes = graph.graph().nodes();
+    let site = |&index: &usize| Site {
+        node: &nodes[index],
+        graph,
+        weights: target.weights,
+        chip: target.chip,
+        precision: target.precision,
+    };
     let mut views = Views::default();
     let mut drafts = Vec::new();
-    for node in graph.graph().nodes() {
-        if let Some((input, output)) = view_of(node, graph, target) {
-            let root = views.root(input);
-            views.0.insert(output, root);
+    for group in groups {
+        let sites: Vec<Site<'_>> = group.iter().map(site).collect();
+        if let Some(chain) = Draft::of_chain(&sites, target)? {
+            drafts.push(chain);
             continue;
         }
-        let site = Site {
-            node,
-            graph,
-            weights: target.weights,
-            chip: target.chip,
-            precision: target.precision,
-        };
-        let selected = selector(&site).map_err(|error| target.in_node(&node.name, error))?;
-        let selected = selected.filter(|selected| is_resident(node, selected, graph, target));
-        drafts.push(Draft { node, selected });
+        for site in &sites {
+            if let Some((input, output)) = view_of(site.node, graph, target) {
+                let root = views.root(input);
+                views.0.insert(output, root);
+            } else {
+                drafts.push(Draft::of_node(site, target, selector)?);
+            }
+        }
     }
     Ok(Tasks { tasks: choose(drafts, graph, target)?, views })
 }
 
-/// A node before it is decided how it is computed.
+/// A task before it is decided how it is computed.
 struct Draft<'a> {
+    /// The only node, or the last one of a chain.
     node: &'a Node,
+    flops: u64,
+    inputs: Vec<Option<ValueId>>,
+    outputs: Vec<Option<ValueId>>,
     /// `None` where the host computes it.
     selected: Option<Selected>,
 }
 
-/// Decides among the candidates of all nodes at once.
+impl<'a> Draft<'a> {
+    fn of_node(
+        site: &Site<'a>,
+        target: &Target<'_>,
+        selector: &Selector<'_>,
+    ) -> Result<Self, DeviceError> {
+        let node = site.node;
+        let selected = selector(site).map_err(|error| target.in_node(&node.name, error))?;
+        let mut draft = Self {
+            node,
+            flops: flops(node, site.graph),
+            inputs: node.inputs.clone(),
+            outputs: node.outputs.clone(),
+            selected,
+        };
+        if !draft.is_resident(site.graph, target) {
+            draft.selected = None;
+        }
+        Ok(draft)
+    }
+
+    /// `None` where there is one node alone, or no kernel for all of them.
+    fn of_chain(sites: &[Site<'a>], target: &Target<'_>) -> Result<Option<Self>, DeviceError> {
+        let [_, .., last] = sites else { return Ok(None) };
+        let chain = select_chain(sites).map_err(|error| target.in_node(&last.node.name, error))?;
+        let Some(ChainSelected { inputs, output, candidates }) = chain else { return Ok(None) };
+        let draft = Self {
+            node: last.node,
+            flops: sites.iter().map(|site| flops(site.node, site.graph)).sum(),
+            selected: Some(Selected { candidates, reads: (0..inputs.len()).collect() }),
+            inputs: inputs.into_iter().map(Some).collect(),
+            outputs: vec![Some(output)],
+        };
+        Ok(draft.is_resident(last.graph, target).then_some(draft))
+    }
+
+    /// True where all values that the kernels read or write can lie on the device.
+    fn is_resident(&self, graph: &OptimizedGraph, target: &Target<'_>) -> bool {
+        let Some(selected) = &self.selected else { return true };
+        let read = read_inputs(&self.inputs, &selected.reads).flatten();
+        let mut touched = read.chain(self.outputs.iter().copied().flatten());
+        touched.all(|id| target.device_value(graph, id).is_some())
+    }
+}
+
+/// Decides among the candidates of all tasks at once.
 fn choose(
     drafts: Vec<Draft<'_>>,
     graph: &OptimizedGraph,
@@ -129,18 +187,18 @@ fn choose(
         Some(Extent { storage: value.storage, size_bytes: value.size_bytes() })
     };
     let mut problems = Vec::new();
-    for Draft { node, selected } in &drafts {
-        let Some(selected) = selected else { continue };
-        let inputs = read_inputs(&node.inputs, &selected.reads);
+    for draft in &drafts {
+        let Some(selected) = &draft.selected else { continue };
+        let inputs = read_inputs(&draft.inputs, &selected.reads);
         problems.push(Problem {
             candidates: &selected.candidates,
             inputs: inputs.map(|id| id.and_then(extent)).collect(),
-            outputs: node.outputs.iter().map(|id| id.and_then(extent)).collect(),
+            outputs: draft.outputs.iter().map(|id| id.and_then(extent)).collect(),
         });
     }
     let mut choices = target.chooser.choose(&problems).into_iter();
     let mut tasks = Vec::with_capacity(drafts.len());
-    for Draft { node, selected } in drafts {
+    for Draft { node, flops, inputs, outputs, selected } in drafts {
         let work = match selected {
             None => Work::Host(node.operator.clone()),
             Some(Selected { mut candidates, reads }) => {
@@ -152,25 +210,13 @@ fn choose(
         tasks.push(Task {
             node: node.name.clone(),
             operator: node.operator.name().to_string(),
-            flops: flops(node, graph),
-            inputs: node.inputs.clone(),
-            outputs: node.outputs.clone(),
+            flops,
+            inputs,
+            outputs,
             work,
         });
     }
     Ok(tasks)
-}
-
-/// True where all values that the kernels read or write can lie on the device.
-fn is_resident(
-    node: &Node,
-    selected: &Selected,
-    graph: &OptimizedGraph,
-    target: &Target<'_>,
-) -> bool {
-    let read = read_inputs(&node.inputs, &selected.reads).flatten();
-    let mut touched = read.chain(node.outputs.iter().copied().flatten());
-    touched.all(|id| target.device_value(graph, id).is_some())
 }
 
 fn flops(node: &Node, graph: &OptimizedGraph) -> u64 {

@@ -37,7 +37,8 @@ fn plan_with(
         precision,
         chooser: &FirstCandidate,
     };
-    build_with(graph, &target, &|site| select(site, is_on_device)).unwrap()
+    let alone: Vec<Vec<usize>> = (0..graph.graph().nodes().len()).map(|node| vec![node]).collect();
+    build_with(graph, &target, &alone, &|site| select(site, is_on_device)).unwrap()
 }
 
 fn expected(graph: &Graph, inputs: &[Tensor]) -> Vec<Value> {
