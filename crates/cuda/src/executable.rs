@@ -348,3 +348,6 @@ impl Executable for CudaExecutable {
         &self.report
     }
 }
+
+#[cfg(test)]
+mod tests;

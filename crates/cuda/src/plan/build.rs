@@ -31,7 +31,7 @@ pub(crate) fn build(
 }
 
 /// Builds the plan with the nodes in groups, and kernels of the selector's choice.
-pub(super) fn build_with(
+pub(crate) fn build_with(
     graph: &OptimizedGraph,
     target: &Target<'_>,
     groups: &[Vec<usize>],

@@ -19,6 +19,8 @@ mod tests;
 pub(crate) mod transfer;
 
 pub(crate) use build::build;
+#[cfg(test)]
+pub(crate) use build::build_with;
 
 use std::sync::Arc;
 

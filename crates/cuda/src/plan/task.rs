@@ -82,7 +82,7 @@ pub(super) struct Tasks {
 }
 
 /// What answers which kernels compute a node.
-pub(super) type Selector<'a> = dyn Fn(&Site<'_>) -> Selection + 'a;
+pub(crate) type Selector<'a> = dyn Fn(&Site<'_>) -> Selection + 'a;
 
 /// Turns every node into a task, or into a view where it only changes a shape; `groups` of several nodes become one
 /// task where one kernel computes them.

@@ -2,3 +2,4 @@
 
 mod fake_device;
 mod sides;
+mod zoo;

@@ -1,0 +1,134 @@
+//! Plans of whole models with the real selectors, for several shares of a chip at every precision.
+
+use std::sync::Arc;
+
+use weft_ir::OptimizedGraph;
+use weft_zoo::{ZooOptions, sample_inputs};
+
+use crate::launch::Argument;
+use crate::plan::chooser::FirstCandidate;
+use crate::plan::place::Place;
+use crate::plan::placement::ALIGNMENT_BYTES;
+use crate::plan::steps::{Operand, PlannedLaunch, Stage};
+use crate::plan::target::Target;
+use crate::plan::{ExecutionPlan, build};
+use crate::{Chip, NoMemory, Precision, WeightStore};
+
+/// Numbers of SMs that models are planned for.
+const SHARES: [u32; 3] = [8, 32, 132];
+
+fn specialised(name: &str, batch: usize, sequence: usize) -> OptimizedGraph {
+    let options = ZooOptions::default();
+    let graph = weft_zoo::build(name, &options).unwrap();
+    let entry = weft_zoo::entry(name).unwrap();
+    let inputs = sample_inputs(entry, &options, batch, sequence).unwrap();
+    let shapes: Vec<Vec<usize>> = inputs.iter().map(|input| input.shape().to_vec()).collect();
+    graph.specialise(&shapes).unwrap()
+}
+
+fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> ExecutionPlan {
+    let weights = WeightStore::new(Arc::new(NoMemory));
+    let target = Target {
+        model: "test",
+        weights: &weights,
+        chip: Chip::H200.with_sms(sms),
+        precision,
+        chooser: &FirstCandidate,
+    };
+    build(graph, &target).unwrap()
+}
+
+/// What must hold of every plan.
+fn check(plan: &ExecutionPlan, chip: Chip, what: &str) {
+    let mut counters = 0;
+    let mut written = vec![false; plan.output_buffers.len()];
+    for launch in plan.stages.iter().flat_map(Stage::launches) {
+        check_shape(launch, chip, what);
+        assert_eq!(launch.operands.len(), launch.launch.arguments.len(), "{what}");
+        for (operand, argument) in launch.operands.iter().zip(&launch.launch.arguments) {
+            let (Operand::Address(place) | Operand::TensorMap(place, _)) = operand else {
+                continue;
+            };
+            match place {
+                Place::Arena { offset_bytes } => {
+                    assert!(*offset_bytes <= plan.report.arena_bytes, "{what}");
+                }
+                Place::Input(index) => assert!(plan.inputs[*index].uploaded.is_some(), "{what}"),
+                Place::Output(index) => written[*index] = true,
+                Place::Weights(weights) => assert!(weights.size_bytes > 0, "{what}"),
+                Place::Counters { first } => {
+                    let Argument::Counters { count } = argument else { panic!("{what}") };
+                    assert_eq!(*first, counters, "{what}: counters are shared or lost");
+                    counters += count;
+                }
+                Place::Null => {}
+            }
+        }
+    }
+    assert_eq!(counters, plan.counter_count, "{what}");
+    assert!(written.iter().all(|&written| written), "{what}: an output is never written");
+    let device_pair = |pair: &[Stage]| matches!(pair, [Stage::Device(_), Stage::Device(_)]);
+    assert!(!plan.stages.windows(2).any(device_pair), "{what}: a graph is cut for no reason");
+    let step_count: usize = plan
+        .stages
+        .iter()
+        .map(|stage| match stage {
+            Stage::Device(steps) => steps.len(),
+            Stage::Host(_) => 1,
+        })
+        .sum();
+    assert_eq!(step_count, plan.report.steps.len(), "{what}");
+    assert_eq!(plan.report.arena_bytes % ALIGNMENT_BYTES, 0, "{what}");
+}
+
+fn check_shape(PlannedLaunch { launch, .. }: &PlannedLaunch, chip: Chip, what: &str) {
+    let what = format!("{what}: {} of {}", launch.source.entry, launch.source.template);
+    assert!(launch.grid.iter().all(|&blocks| blocks > 0), "{what}: {:?}", launch.grid);
+    assert!(launch.grid[1..].iter().all(|&blocks| blocks <= 65_535), "{what}: {:?}", launch.grid);
+    assert!((1..=1024).contains(&launch.threads), "{what}: {} threads", launch.threads);
+    assert!(launch.shared_bytes <= chip.shared_bytes_per_block, "{what}: {}", launch.shared_bytes);
+    let clusters = launch.grid.iter().zip(launch.cluster);
+    assert!(clusters.clone().all(|(blocks, cluster)| blocks % cluster == 0), "{what}");
+    assert!(launch.cluster.iter().product::<u32>() <= 8, "{what}: {:?}", launch.cluster);
+}
+
+#[test]
+fn every_tiny_model_has_a_plan_for_every_share_and_precision() {
+    for entry in weft_zoo::entries().filter(|entry| entry.name.starts_with("tiny_")) {
+        let graph = specialised(entry.name, 3, 8);
+        for precision in Precision::ALL {
+            for sms in SHARES {
+                let what = format!("{}, {precision}, {sms} SMs", entry.name);
+                check(&plan(&graph, sms, precision), Chip::H200, &what);
+            }
+        }
+    }
+}
+
+/// The models whose speed is promised.
+const HEADLINES: [&str; 4] = ["mobilenet_v3_large", "resnet50", "bert_base", "vgg16"];
+
+#[test]
+fn headline_models_share_memory_among_activations() {
+    for name in HEADLINES {
+        let graph = specialised(name, 1, 128);
+        let plan = plan(&graph, 132, Precision::F16);
+        check(&plan, Chip::H200, name);
+        let activations: usize = graph
+            .graph()
+            .nodes()
+            .iter()
+            .flat_map(|node| node.outputs.iter().flatten())
+            .filter_map(|&id| graph.fact(id).element_count())
+            .map(|count| count * 2)
+            .sum();
+        let arena = plan.report.arena_bytes;
+        assert!(arena > 0 && arena < activations / 2, "{name}: {arena} of {activations} bytes");
+        let parameters = weft_zoo::entry(name).unwrap().parameters as usize;
+        let weights = plan.report.weight_bytes;
+        assert!(
+            (3 * parameters / 2..3 * parameters).contains(&weights),
+            "{name}: {weights} bytes for {parameters} parameters"
+        );
+    }
+}

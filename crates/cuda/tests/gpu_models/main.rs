@@ -1,0 +1,7 @@
+//! Whole models on a real GPU. Where there is none the tests say so and pass, unless `WEFT_REQUIRE_GPU` is `1`.
+#![allow(clippy::print_stderr)]
+
+mod agreement;
+mod failures;
+mod sharing;
+mod subject;
