@@ -7,12 +7,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
-        Self { header: header.map(str::to_string).to_vec(), rows: Vec::new() }
+    pub(crate) fn new<'a>(header: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { header: header.into_iter().map(str::to_string).collect(), rows: Vec::new() }
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
     }
 
     /// The table as text; a column whose cells are all numbers is aligned to the right.

@@ -1,6 +1,7 @@
 //! `weft bench`: every number in the README, reproduced.
 
 mod footprint;
+mod gpu;
 mod model;
 mod neighbours;
 mod peer;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Peers(peers::Options),
     /// Two models on disjoint partitions: what each keeps of its solo throughput
     Neighbours(neighbours::Options),
+    /// A GPU: latency beside PyTorch, correctness, isolation, density, switching between partitions
+    Gpu(gpu::Options),
     /// Load one model, run it once, print load time and peak memory as JSON
     #[command(hide = true)]
     Footprint(footprint::Options),
@@ -33,6 +36,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Model(options) => model::run(options),
         Command::Peers(options) => peers::run(options),
         Command::Neighbours(options) => neighbours::run(options),
+        Command::Gpu(options) => gpu::run(options),
         Command::Footprint(options) => footprint::run(options),
     }
 }

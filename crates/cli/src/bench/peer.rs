@@ -1,4 +1,4 @@
-//! onnxruntime in a Python process of its own, told what to do line by line.
+//! Another engine in a Python process of its own, told what to do line by line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -6,9 +6,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-
-/// The Python side; it answers each line of JSON with one.
-const SCRIPT: &str = include_str!("peer_onnxruntime.py");
 
 /// A running peer.
 pub(super) struct Peer {
@@ -18,7 +15,7 @@ pub(super) struct Peer {
 }
 
 /// The Python interpreter to use: `WEFT_PYTHON`, or a virtual environment here, or the system's.
-fn python() -> String {
+pub(super) fn python() -> String {
     if let Ok(python) = std::env::var("WEFT_PYTHON") {
         return python;
     }
@@ -27,24 +24,22 @@ fn python() -> String {
 }
 
 impl Peer {
-    /// Starts the peer; fails where Python or onnxruntime are not there.
-    pub(super) fn start() -> Result<Self> {
-        let python = python();
-        let mut process = Command::new(&python)
-            .args(["-c", SCRIPT])
+    /// Starts a script that answers each line of JSON with one; also its answer to the first. Fails where the
+    /// interpreter or the packages that the script imports are not there.
+    pub(super) fn start(python: &str, script: &str, packages: &str) -> Result<(Self, Value)> {
+        let mut process = Command::new(python)
+            .args(["-c", script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| {
-                format!("cannot start '{python}'; set WEFT_PYTHON to one that has onnxruntime")
-            })?;
+            .with_context(|| format!("cannot start '{python}', which should have {packages}"))?;
         let to = process.stdin.take().context("the peer has no input")?;
         let from = BufReader::new(process.stdout.take().context("the peer has no output")?);
         let mut peer = Self { process, to, from };
-        peer.ask(&json!({ "do": "hello" })).with_context(|| {
-            format!("'{python}' cannot run onnxruntime; `pip install onnxruntime numpy` or set WEFT_PYTHON")
-        })?;
-        Ok(peer)
+        let hello = peer
+            .ask(&json!({ "do": "hello" }))
+            .with_context(|| format!("'{python}' cannot use {packages}"))?;
+        Ok((peer, hello))
     }
 
     /// Sends one command and waits for its answer.

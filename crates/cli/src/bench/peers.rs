@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use weft_cpu::CpuDevice;
 use weft_ir::{Tensor, Value};
 
-use super::peer::Peer;
+use super::peer::{Peer, python};
 use super::statistics::{geometric_mean, median, quantile};
 use super::timing::{Subject, first_units};
 use crate::arrays;
@@ -51,6 +51,15 @@ const LEAST_TURNS: usize = 5;
 /// Runs shorter than this are preceded by one that is not counted, so that each engine finds its own data in the caches.
 const WARM_UP_BELOW_MS: f64 = 100.0;
 
+/// The Python side of onnxruntime.
+const SCRIPT: &str = include_str!("peer_onnxruntime.py");
+
+/// Starts onnxruntime; also what it says of itself.
+fn start_peer() -> Result<(Peer, Json)> {
+    Peer::start(&python(), SCRIPT, "onnxruntime and numpy")
+        .context("set WEFT_PYTHON to an interpreter that has onnxruntime and numpy")
+}
+
 struct Case {
     model: String,
     batch: usize,
@@ -86,10 +95,7 @@ type Measured = (Vec<Case>, Vec<Json>, String);
 fn measure(options: &Options, device: &CpuDevice, folder: &Path) -> Result<Measured> {
     let mut cases = Vec::new();
     let mut footprints = Vec::new();
-    let version = Peer::start()?.ask(&json!({ "do": "hello" }))?["version"]
-        .as_str()
-        .unwrap_or("?")
-        .to_string();
+    let version = start_peer()?.1["version"].as_str().unwrap_or("?").to_string();
     for model in &options.models {
         let path = model_file::resolve(model)?;
         for &batch in &options.batch {
@@ -134,7 +140,7 @@ fn compare(
 ) -> Result<Case> {
     let units = first_units(device, cores)?;
     let subject = Subject::new(path, batch, &options.dimensions, device, &units)?;
-    let mut peer = Peer::start()?;
+    let (mut peer, _) = start_peer()?;
     load_peer(&mut peer, path, &subject, device, cores, folder)?;
     let difference = difference(&mut peer, &subject, folder)?;
     ensure!(
@@ -203,7 +209,7 @@ fn footprint(options: &Options, device: &CpuDevice, path: &Path, folder: &Path) 
     let ours: Json = serde_json::from_slice(&output.stdout)?;
 
     let subject = Subject::new(path, 1, &options.dimensions, device, &first_units(device, 1)?)?;
-    let mut peer = Peer::start()?;
+    let (mut peer, _) = start_peer()?;
     let mut theirs = load_peer(&mut peer, path, &subject, device, 1, folder)?;
     theirs["peak_mib"] = json!(peer.number(&json!({ "do": "run" }), "peak_mib")?);
     Ok(json!({ "model": model_file::name(path), "weft": ours, "onnxruntime": theirs }))

@@ -1,0 +1,102 @@
+//! `weft bench gpu`: what a GPU gives, and whether what is promised of it holds.
+
+mod correctness;
+mod density;
+mod finding;
+mod headline;
+mod isolation;
+mod latency;
+mod layout;
+mod options;
+mod rig;
+mod running;
+mod switching;
+mod torch;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value as Json, json};
+use weft_device::Device;
+
+use finding::Finding;
+pub(crate) use options::Options;
+use options::TableName;
+use rig::Rig;
+use torch::Torch;
+
+use crate::describe;
+use crate::progress;
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    options.check()?;
+    let rig = Rig::open(options.gpu, options.cuda())?;
+    let about = rig.device().description();
+    println!("{}, {} units, {}", about.name, about.unit_count, about.instruction_set);
+    let tables = options.tables();
+    let (mut torch, absence) = match tables.contains(&TableName::Latency) && !options.no_peer {
+        true => start_torch(&options.peer_python),
+        false => (None, None),
+    };
+    let mut report = json!({
+        "device": about.name,
+        "sms": rig.device().chip().sm_count,
+        "precision": rig.precision().name(),
+        "torch": torch.as_ref().map(|torch| torch.version.clone()),
+        "tables": {},
+    });
+    let mut failures = Vec::new();
+    for table in tables {
+        progress::note(format!("measuring {}", table.name()));
+        let mut finding = measure(table, options, &rig, torch.as_mut());
+        if table == TableName::Latency {
+            finding.notes.extend(absence.clone());
+        }
+        progress::clear();
+        println!("\n{}", finding.render(table.name()));
+        failures
+            .extend(finding.failures.iter().map(|failure| format!("{}: {failure}", table.name())));
+        report["tables"][table.name()] = finding.json;
+        // After each table, so that a run that is cut short leaves what it has found.
+        write(options, &report)?;
+    }
+    ensure!(failures.is_empty(), "{} failed, first {}", failures.len(), failures[0]);
+    Ok(())
+}
+
+fn measure(table: TableName, options: &Options, rig: &Rig, torch: Option<&mut Torch>) -> Finding {
+    let seconds = options.seconds;
+    let finding = match table {
+        TableName::Latency => Ok(latency::measure(rig, &options.timed(), seconds, torch)),
+        TableName::Correctness => correctness::measure(rig, &options.compared()),
+        TableName::Isolation => isolation::measure(rig, seconds),
+        TableName::Density => density::measure(rig, seconds),
+        TableName::Switching => switching::measure(rig, seconds),
+    };
+    // The other tables are measured nevertheless.
+    finding.unwrap_or_else(|error| Finding::failed(&describe(&error)))
+}
+
+/// PyTorch, or why there is none.
+fn start_torch(python: &str) -> (Option<Torch>, Option<String>) {
+    progress::show("starting PyTorch");
+    match Torch::start(python) {
+        Ok(torch) => (Some(torch), None),
+        Err(error) => (None, Some(format!("no PyTorch beside it: {}", describe(&error)))),
+    }
+}
+
+fn write(options: &Options, report: &Json) -> Result<()> {
+    let Some(path) = &options.json else { return Ok(()) };
+    std::fs::write(path, serde_json::to_string_pretty(report)?)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::start_torch;
+
+    #[test]
+    fn no_python_is_a_note_and_no_failure() {
+        let (torch, why) = start_torch("weft-has-no-such-python");
+        assert!(torch.is_none() && why.unwrap().contains("weft-has-no-such-python"));
+    }
+}
