@@ -28,7 +28,7 @@ use crate::progress;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     options.check()?;
-    let rig = Rig::open(options.gpu, options.cuda())?;
+    let rig = Rig::open(options.gpu()?, options.cuda())?;
     let about = rig.device().description();
     println!("{}, {} units, {}", about.name, about.unit_count, about.instruction_set);
     let tables = options.tables();

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use weft_cuda::{Choice, CudaOptions, Precision};
 
 use super::correctness::Selection;
 use super::headline;
+use crate::device::DeviceName;
 
 /// Batches that are compared where nothing else is asked for.
 const COMPARED_BATCHES: [usize; 2] = [1, 2];
@@ -45,9 +46,9 @@ pub(crate) struct Options {
     /// Leave PyTorch out
     #[arg(long)]
     pub(super) no_peer: bool,
-    /// The number of the GPU
-    #[arg(long, default_value_t = 0)]
-    pub(super) gpu: usize,
+    /// The GPU: cuda, or cuda:NUMBER where there are several
+    #[arg(long, value_name = "DEVICE", default_value = "cuda")]
+    device: DeviceName,
     /// Also write the results as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
@@ -106,6 +107,7 @@ impl Options {
         for model in self.models() {
             weft_zoo::entry(&model)?;
         }
+        self.gpu()?;
         ensure!(self.batches.iter().all(|&batch| batch > 0), "a batch has at least one entry");
         Ok(())
     }
@@ -115,6 +117,16 @@ impl Options {
         let is_asked_for =
             |table: &TableName| self.tables.is_empty() || self.tables.contains(table);
         TableName::value_variants().iter().copied().filter(is_asked_for).collect()
+    }
+
+    /// The number of the GPU.
+    pub(super) fn gpu(&self) -> Result<usize> {
+        match self.device {
+            DeviceName::Cuda(number) => Ok(number),
+            DeviceName::Cpu => {
+                bail!("these tables are about GPUs; see `weft bench peers` for the CPU")
+            }
+        }
     }
 
     /// How the GPU is opened.
@@ -221,6 +233,8 @@ mod tests {
             ("--seconds soon", "soon"),
             ("--precision f8", "f8"),
             ("--choice best", "best"),
+            ("--device cpu", "GPU"),
+            ("--device gpu", "'gpu'"),
             ("--all --models vgg16", "--all"),
         ] {
             let refused = parse(arguments).err().unwrap_or_default();

@@ -7,9 +7,9 @@ use anyhow::Result;
 use weft_cuda::{CudaDevice, CudaExecutable, CudaModel, CudaOptions, CudaPartition, Precision};
 use weft_device::{LoadedModel, UnitSet};
 use weft_ir::{Graph, Value};
-use weft_zoo::ZooOptions;
+use weft_zoo::{Takes, ZooOptions};
 
-/// Words of a sentence, for models that take sentences.
+/// Words of a sentence, or steps of a series, where the model can take as many.
 const SEQUENCE: usize = 128;
 
 /// A GPU, and the graphs that were built for it.
@@ -77,7 +77,12 @@ impl Rig {
 /// Inputs for a model of the zoo.
 pub(super) fn inputs(name: &str, batch: usize, seed: u64) -> Result<Vec<Value>> {
     let options = ZooOptions { seed, image_side: None };
-    let tensors = weft_zoo::sample_inputs(weft_zoo::entry(name)?, &options, batch, SEQUENCE)?;
+    let entry = weft_zoo::entry(name)?;
+    let sequence = match entry.takes {
+        Takes::Tokens { longest, .. } => longest.min(SEQUENCE),
+        Takes::Images { .. } | Takes::Series { .. } => SEQUENCE,
+    };
+    let tensors = weft_zoo::sample_inputs(entry, &options, batch, sequence)?;
     Ok(tensors.into_iter().map(Value::Tensor).collect())
 }
 
@@ -109,6 +114,14 @@ mod tests {
         let sentences = shapes(&inputs("bert_base", 3, 1).unwrap());
         assert_eq!(sentences, vec![vec![3, 128]; 3]);
         assert!(inputs("resnet51", 1, 1).is_err());
+    }
+
+    #[test]
+    fn every_model_of_the_zoo_has_inputs() {
+        for name in weft_zoo::names() {
+            let inputs = inputs(name, 1, 1);
+            assert!(inputs.is_ok_and(|inputs| !inputs.is_empty()), "{name}");
+        }
     }
 
     #[test]
