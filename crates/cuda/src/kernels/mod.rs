@@ -4,6 +4,7 @@ pub(crate) mod activation;
 pub(crate) mod attention;
 pub(crate) mod convert;
 pub(crate) mod depthwise;
+pub(crate) mod direct_conv;
 mod divider;
 pub(crate) mod elementwise;
 pub(crate) mod extreme;
@@ -31,6 +32,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     attention::samples,
     convert::samples,
     depthwise::samples,
+    direct_conv::samples,
     elementwise::samples,
     extreme::samples,
     gather::samples,

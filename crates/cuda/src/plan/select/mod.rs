@@ -2,6 +2,7 @@
 
 mod conv;
 mod depthwise;
+mod direct_conv;
 pub(crate) mod elementwise;
 mod epilogue;
 mod indexing;
@@ -20,6 +21,7 @@ use super::site::{Selected, Selection, Site};
 const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[
     conv::select,
     depthwise::select,
+    direct_conv::select,
     linear::select,
     products::select,
     elementwise::select,
