@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use weft_conformance::{Executor, OnDevice, Reference, RoundTrip, cases, on_cuda, run_suite};
 use weft_cpu::{CpuDevice, Isa};
-use weft_cuda::Precision;
+use weft_cuda::{Chip, Precision, preview};
 use weft_device::UnitSet;
+use weft_ir::{Graph, Value};
 
 /// How many cases must pass; the rest belong to operators that are not claimed.
 const MIN_PASSED: usize = 1753;
@@ -71,6 +72,38 @@ fn two_cores_conform() {
 #[test]
 fn the_portable_instruction_set_conforms() {
     check_cpu(Isa::Portable, 1);
+}
+
+/// The reference, after a plan for a GPU was made at every precision: none is needed for that.
+struct Planned;
+
+impl Executor for Planned {
+    fn name(&self) -> &str {
+        "planned"
+    }
+
+    fn run(&self, graph: &Graph, inputs: Vec<Option<Value>>) -> Result<Vec<Value>, String> {
+        let given = graph
+            .inputs()
+            .iter()
+            .zip(&inputs)
+            .filter_map(|(&id, input)| input.as_ref().filter(|_| graph.constant(id).is_none()));
+        let shape = |value: &Value| match value {
+            Value::Tensor(tensor) => tensor.shape().to_vec(),
+            _ => Vec::new(),
+        };
+        let shapes: Vec<Vec<usize>> = given.map(shape).collect();
+        for (precision, sms) in Precision::ALL.into_iter().zip([8, 132, 32, 132]) {
+            preview(&graph.name, graph, &shapes, Chip::H200.with_sms(sms), precision)
+                .map_err(|error| error.to_string())?;
+        }
+        Reference.run(graph, inputs)
+    }
+}
+
+#[test]
+fn every_case_has_a_plan_for_a_gpu() {
+    check(&Planned);
 }
 
 fn check_cuda(sms: Option<u32>) {
