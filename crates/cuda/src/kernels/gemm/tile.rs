@@ -90,11 +90,14 @@ impl Tile {
 
     /// How many blocks one SM holds, as far as shared memory, threads and registers tell.
     pub(super) fn blocks_per_sm(&self, chip: Chip) -> usize {
-        const REGISTERS_BESIDES_SUMS: usize = 70;
         const REGISTERS_PER_SM: usize = 65_536;
         const THREADS_PER_SM: usize = 2048;
         const SHARED_BYTES_RESERVED: usize = 1024;
-        let registers = (self.m * self.n / self.threads() + REGISTERS_BESIDES_SUMS).min(255);
+        let registers_besides_sums = match self.multiplier {
+            Multiplier::Warp => 75,
+            Multiplier::Warpgroup => 57,
+        };
+        let registers = (self.m * self.n / self.threads() + registers_besides_sums).min(255);
         let by_shared =
             chip.shared_bytes_per_sm as usize / (self.shared_bytes() + SHARED_BYTES_RESERVED);
         let by_registers = REGISTERS_PER_SM / (self.threads() * registers);
@@ -103,13 +106,11 @@ impl Tile {
 
     /// A name for reports.
     pub(super) fn name(&self) -> String {
-        format!(
-            "{}x{} {} warps {} stages",
-            self.m,
-            self.n,
-            self.warps_m * self.warps_n,
-            self.stages
-        )
+        let warps = match self.multiplier {
+            Multiplier::Warp => format!("{} warps", self.warps_m * self.warps_n),
+            Multiplier::Warpgroup => format!("{} warpgroups", self.warps_m / 4),
+        };
+        format!("{}x{} {warps} {} stages", self.m, self.n, self.stages)
     }
 }
 
