@@ -110,15 +110,33 @@ fn every_tiny_model_has_a_plan_for_every_share_and_precision() {
     }
 }
 
+/// Operators of the zoo that the host computes.
+const LEFT_TO_THE_HOST: [&str; 3] = ["GRU", "LSTM", "Resize"];
+
+#[test]
+fn the_host_computes_only_what_is_known_to_be_left_to_it() {
+    for entry in weft_zoo::entries().filter(|entry| entry.name.starts_with("tiny_")) {
+        let graph = specialised(entry.name, 1, 8);
+        for precision in Precision::ALL {
+            let plan = plan(&graph, 132, precision);
+            let host = plan.report.steps.iter().filter(|step| step.kernel == "reference");
+            let operators: Vec<&str> = host.map(|step| step.operator.as_str()).collect();
+            let are_known = operators.iter().all(|name| LEFT_TO_THE_HOST.contains(name));
+            assert!(are_known, "{}, {precision}: {operators:?}", entry.name);
+        }
+    }
+}
+
 /// The models whose speed is promised.
 const HEADLINES: [&str; 4] = ["mobilenet_v3_large", "resnet50", "bert_base", "vgg16"];
 
 #[test]
-fn headline_models_share_memory_among_activations() {
+fn headline_models_are_one_graph_whose_activations_share_memory() {
     for name in HEADLINES {
         let graph = specialised(name, 1, 128);
         let plan = plan(&graph, 132, Precision::F16);
         check(&plan, Chip::H200, name);
+        assert!(matches!(plan.stages[..], [Stage::Device(_)]), "{name}");
         let activations: usize = graph
             .graph()
             .nodes()
