@@ -36,9 +36,11 @@ template <typename T> DEVICE auto at(const Single<T> &x, int) { return number(x.
 // A finite number that the output's type cannot hold becomes the largest that it can: a mask of large negative numbers
 // must not turn into infinities, whose differences are no numbers.
 template <typename T> DEVICE T within_range(T x) {
-    if constexpr (IsSame<OUTPUT, __half>::value)
-        return fabsf(x) < __int_as_float(0x7f800000) ? fminf(fmaxf(x, -65504.f), 65504.f) : x;
-    else return x;
+    constexpr bool is_half = IsSame<OUTPUT, __half>::value, is_bfloat = IsSame<OUTPUT, __nv_bfloat16>::value;
+    if constexpr (is_half || is_bfloat) {
+        float most = is_half ? 65504.f : __int_as_float(0x7f7f0000);
+        return fabsf(x) < __int_as_float(0x7f800000) ? fminf(fmaxf(x, -most), most) : x;
+    } else return x;
 }
 
 DEVICE RESULT evaluate(NUMBERS) { STATEMENTS }

@@ -1,0 +1,104 @@
+//! Convolutions of every kind, with what is fused into them, and images that are resized.
+
+use super::{Case, CaseBuilder, OPSET, Operand, floats, none, one, weights};
+use weft_ir::{Attributes, Tensor};
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    plain(&mut cases);
+    transposed(&mut cases);
+    fused(&mut cases);
+    cases
+}
+
+/// Constant weights small enough that sums stay within the range of the inputs, and still exact.
+fn filters(shape: &[usize]) -> Operand {
+    let Operand::Constant(tensor) = weights(shape) else { unreachable!() };
+    let terms = shape[1..].iter().product::<usize>() as f32;
+    let scale = 0.5f32.powi(terms.log2().ceil() as i32 / 2);
+    let elements = tensor.elements::<f32>().unwrap().iter().map(|x| x * scale).collect();
+    Operand::Constant(Tensor::from_vec(shape.to_vec(), elements).unwrap())
+}
+
+fn attributes(group: i64, strides: &[i64], pads: &[i64], dilations: &[i64]) -> Attributes {
+    none()
+        .with("group", group)
+        .with("strides", strides)
+        .with("pads", pads)
+        .with("dilations", dilations)
+}
+
+fn plain(cases: &mut Vec<Case>) {
+    let images: [(&[usize], &[usize], Attributes); 12] = [
+        // Dense, of awkward sizes.
+        (&[1, 3, 9, 8], &[8, 3, 3, 3], attributes(1, &[2, 2], &[1, 1, 1, 1], &[1, 1])),
+        (&[2, 16, 7, 7], &[24, 16, 1, 1], attributes(1, &[1, 1], &[0, 0, 0, 0], &[1, 1])),
+        (&[1, 13, 6, 5], &[7, 13, 3, 2], attributes(1, &[1, 2], &[0, 1, 2, 1], &[2, 1])),
+        // Depthwise.
+        (&[1, 16, 12, 12], &[16, 1, 3, 3], attributes(16, &[1, 1], &[1, 1, 1, 1], &[1, 1])),
+        (&[2, 24, 9, 7], &[24, 1, 5, 5], attributes(24, &[2, 2], &[2, 2, 2, 2], &[1, 1])),
+        (&[1, 17, 8, 8], &[17, 1, 3, 3], attributes(17, &[1, 1], &[2, 2, 2, 2], &[2, 2])),
+        // Grouped, and depthwise with several filters.
+        (&[1, 16, 6, 6], &[32, 4, 3, 3], attributes(4, &[1, 1], &[1, 1, 1, 1], &[1, 1])),
+        (&[2, 6, 5, 5], &[9, 2, 3, 3], attributes(3, &[2, 1], &[1, 0, 1, 0], &[1, 1])),
+        (&[1, 8, 5, 5], &[16, 1, 3, 3], attributes(8, &[1, 1], &[1, 1, 1, 1], &[1, 1])),
+        // Lines and volumes.
+        (&[2, 6, 19], &[8, 3, 5], attributes(2, &[2], &[2, 1], &[1])),
+        (&[1, 8, 19], &[4, 8, 1], attributes(1, &[1], &[0, 0], &[1])),
+        (
+            &[1, 3, 5, 6, 4],
+            &[4, 3, 3, 2, 2],
+            attributes(1, &[1, 2, 1], &[1, 0, 0, 1, 1, 0], &[1, 1, 1]),
+        ),
+    ];
+    for (image, kernel, attributes) in images {
+        let bias = weights(&kernel[..1]);
+        let operands = [floats(image), filters(kernel), bias];
+        cases.push(one("Conv", &operands[..2], attributes.clone()));
+        cases.push(one("Conv", &operands, attributes));
+    }
+    let computed = [floats(&[1, 4, 6, 6]), floats(&[3, 4, 3, 3]), floats(&[3])];
+    cases.push(one("Conv", &computed, none()));
+}
+
+fn transposed(cases: &mut Vec<Case>) {
+    let cut = attributes(1, &[2, 2], &[1, 1, 1, 1], &[1, 1]).with("output_padding", vec![1i64, 1]);
+    let images: [(&[usize], &[usize], Attributes); 5] = [
+        (&[1, 6, 5, 4], &[6, 8, 3, 3], cut),
+        (&[2, 8, 3, 3], &[8, 4, 2, 2], attributes(1, &[2, 2], &[0, 0, 0, 0], &[1, 1])),
+        (&[1, 4, 3, 5], &[4, 3, 3, 2], attributes(2, &[3, 1], &[0, 1, 1, 0], &[1, 2])),
+        (&[1, 4, 7], &[4, 5, 4], attributes(1, &[2], &[1, 1], &[1])),
+        (&[1, 2, 3, 3, 2], &[2, 3, 2, 2, 2], attributes(1, &[2, 2, 2], &[0; 6], &[1, 1, 1])),
+    ];
+    for (image, kernel, attributes) in images {
+        let group = attributes.int_or("group", 1).unwrap() as usize;
+        let bias = weights(&[kernel[1] * group]);
+        cases.push(one("ConvTranspose", &[floats(image), filters(kernel), bias], attributes));
+    }
+    let computed = [floats(&[1, 4, 4, 4]), floats(&[4, 2, 3, 3])];
+    cases.push(one("ConvTranspose", &computed, none().with("group", 2i64)));
+}
+
+/// Blocks as networks have them, in which the convolutions absorb what follows.
+fn fused(cases: &mut Vec<Case>) {
+    for (channels, group, activation) in
+        [(16, 1, "Relu"), (24, 24, "HardSwish"), (16, 4, "Sigmoid"), (10, 2, "LeakyRelu")]
+    {
+        let mut block = CaseBuilder::new(OPSET);
+        let x = block.operand(&floats(&[2, channels, 7, 6])).unwrap();
+        let kernel = block.operand(&filters(&[channels, channels / group, 3, 3])).unwrap();
+        let bias = block.operand(&weights(&[channels])).unwrap();
+        let padded = attributes(group as i64, &[1, 1], &[1, 1, 1, 1], &[1, 1]);
+        let conv = block.node("Conv", &[x, kernel, bias], padded);
+        let sum = block.node("Add", &[conv, x], none());
+        let active = block.node(activation, &[sum], none());
+        let halves = none().with("kernel_shape", vec![2i64, 2]).with("strides", vec![2i64, 2]);
+        let pooled = block.node("MaxPool", &[active], halves.clone());
+        let mean = block.node("AveragePool", &[active], halves);
+        let joined = block.node("Concat", &[pooled, mean], none().with("axis", 1i64));
+        let global = block.node("GlobalAveragePool", &[joined], none());
+        let scaled = block.node("Mul", &[joined, global], none());
+        let name = format!("a block of {channels} channels in {group} groups with {activation}");
+        cases.push(block.finish(&name, &[scaled]));
+    }
+}

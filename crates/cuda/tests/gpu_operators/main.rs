@@ -1,0 +1,136 @@
+//! Operators on a real GPU, at awkward shapes and at every precision. Where there is none the test says so and passes,
+//! unless `WEFT_REQUIRE_GPU` is `1`. `WEFT_CASE` picks the cases whose names contain it.
+#![allow(clippy::print_stderr)]
+
+mod cases;
+
+use cases::Case;
+use weft_cuda::{Chip, CudaDevice, CudaOptions, Precision, preview};
+use weft_device::Executable;
+use weft_ir::{DataType, Tensor, Value, reference};
+
+fn shapes(case: &Case) -> Vec<Vec<usize>> {
+    case.inputs.iter().map(|input| input.shape().to_vec()).collect()
+}
+
+fn picked() -> Vec<Case> {
+    let part = std::env::var("WEFT_CASE").unwrap_or_default();
+    cases::all().into_iter().filter(|case| case.name.contains(&part)).collect()
+}
+
+/// How far an element may be off, relative to the largest that is expected.
+fn tolerance(precision: Precision) -> f64 {
+    match precision {
+        Precision::F16 | Precision::Bf16 => 1e-2,
+        Precision::Tf32 => 1e-3,
+        Precision::F32 => 1e-5,
+    }
+}
+
+/// Products alone differ between the precisions that store `f32`.
+fn precisions(case: &Case) -> Vec<Precision> {
+    let multiplies = case.graph.nodes().iter().any(|node| node.operator.name().contains("Conv"));
+    let differs = |precision: &Precision| *precision != Precision::Tf32 || multiplies;
+    Precision::ALL.into_iter().filter(differs).collect()
+}
+
+#[test]
+fn every_operator_of_the_cases_has_a_kernel() {
+    let mut missing = Vec::new();
+    for case in cases::all() {
+        let report =
+            preview(&case.name, &case.graph, &shapes(&case), Chip::H200, Precision::F16).unwrap();
+        let on_host = report.steps.iter().filter(|step| step.kernel == "reference");
+        missing.extend(on_host.map(|step| format!("{} in {}", step.operator, case.name)));
+    }
+    assert!(
+        missing.is_empty(),
+        "{} steps are left to the host:\n{}",
+        missing.len(),
+        missing.join("\n")
+    );
+}
+
+#[test]
+fn every_operator_agrees_with_the_reference() {
+    let device = match CudaDevice::open(0, CudaOptions::default()) {
+        Ok(device) => device,
+        Err(why) => {
+            let is_required = std::env::var("WEFT_REQUIRE_GPU").is_ok_and(|value| value == "1");
+            assert!(!is_required, "a GPU is required: {why}");
+            eprintln!("skipped: {why}");
+            return;
+        }
+    };
+    let mut failures = Vec::new();
+    for case in picked() {
+        for precision in precisions(&case) {
+            // All of them are tried, so that one run on a GPU tells as much as it can.
+            if let Err(problem) = run(&device, &case, precision) {
+                failures.push(format!("{} at {precision}: {problem}", case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn run(device: &CudaDevice, case: &Case, precision: Precision) -> Result<(), String> {
+    let inputs: Vec<Value> = case.inputs.iter().cloned().map(Value::Tensor).collect();
+    let mut given = inputs.iter().cloned();
+    let of_graph: Vec<Option<Value>> = case
+        .graph
+        .inputs()
+        .iter()
+        .map(|&id| case.graph.constant(id).is_none().then(|| given.next()).flatten())
+        .collect();
+    let expected = reference::evaluate(&case.graph, &of_graph).map_err(|e| e.to_string())?;
+    let model = device.load_with_precision(&case.name, &case.graph, precision);
+    let partition =
+        device.cuda_partition(&device.layout().all()).map_err(|error| error.to_string())?;
+    let executable =
+        partition.prepare_model(&model, &shapes(case)).map_err(|error| error.to_string())?;
+    for _ in 0..2 {
+        executable.poison().map_err(|error| error.to_string())?;
+        let outputs = executable.run(&inputs).map_err(|error| error.to_string())?;
+        for (expected, actual) in expected.iter().zip(&outputs) {
+            let (Some(expected), Some(actual)) = (expected.tensor(), actual.tensor()) else {
+                return Err("an output is no tensor".into());
+            };
+            compare(expected, actual, precision)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(expected: &Tensor, actual: &Tensor, precision: Precision) -> Result<(), String> {
+    if (expected.shape(), expected.data_type()) != (actual.shape(), actual.data_type()) {
+        return Err(format!(
+            "{}{:?} instead of {}{:?}",
+            actual.data_type(),
+            actual.shape(),
+            expected.data_type(),
+            expected.shape()
+        ));
+    }
+    if !matches!(expected.data_type(), DataType::F32 | DataType::F16 | DataType::BF16) {
+        let is_equal = expected == actual;
+        return is_equal.then_some(()).ok_or_else(|| format!("{actual:?} instead of {expected:?}"));
+    }
+    // What the storage cannot hold is as large as it can.
+    let most = if precision == Precision::F16 { 65504.0 } else { f64::MAX };
+    let numbers = |tensor: &Tensor| {
+        let numbers = tensor.to_f64s().map_err(|error| error.to_string())?;
+        Ok::<_, String>(numbers.into_iter().map(|x| x.clamp(-most, most)).collect::<Vec<f64>>())
+    };
+    let (expected, actual) = (numbers(expected)?, numbers(actual)?);
+    let scale = expected.iter().fold(0f64, |scale, x| scale.max(x.abs()));
+    for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
+        let is_close = (expected - actual).abs() <= tolerance(precision) * scale;
+        if !is_close {
+            return Err(format!(
+                "element {index} is {actual}, not {expected}; the largest is {scale}"
+            ));
+        }
+    }
+    Ok(())
+}
