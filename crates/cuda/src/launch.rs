@@ -54,6 +54,9 @@ pub struct Launch {
 pub enum Argument {
     /// The address of one of the node's inputs, as the node lists them.
     Input(usize),
+    /// The address of one of the node's inputs as the caller gives it, in its own type: for inputs of the graph, and
+    /// instead of [`Argument::Input`].
+    Given(usize),
     /// The address of one of the node's outputs.
     Output(usize),
     /// The address of weights that were brought into the kernel's own form.

@@ -76,16 +76,16 @@ impl Builder<'_> {
         match self.schedule.actions[step] {
             Action::Run(task) => self.add_task(step, &self.tasks.tasks[task]),
             Action::ConvertInput { value, input } => {
-                let to = self.device_value(value);
-                let from = Storage::exact(to.data_type).unwrap_or(to.storage);
+                let to = self.device_value(value).storage;
+                let from = self.device_value(value).given().storage;
                 let places = (Place::Input(input), self.placement.of(value));
-                self.add_conversion(step, value, (from, to.storage), places);
+                self.add_conversion(step, value, (from, to), places);
             }
             Action::ConvertOutput { value, buffer } => {
-                let from = self.device_value(value);
-                let to = Storage::exact(from.data_type).unwrap_or(from.storage);
+                let from = self.device_value(value).storage;
+                let to = self.device_value(value).given().storage;
                 let places = (self.placement.of(value), Place::Output(buffer));
-                self.add_conversion(step, value, (from.storage, to), places);
+                self.add_conversion(step, value, (from, to), places);
             }
             Action::Download(value) => {
                 let from = self.placement.of(value);
@@ -104,13 +104,15 @@ impl Builder<'_> {
 
     fn add_task(&mut self, step: usize, task: &Task) {
         let kernel = match &task.work {
-            Work::Device { candidate, reads } => {
+            Work::Device { candidate, reads, given } => {
                 let place = |id: ValueId| self.placement.of(self.tasks.views.root(id));
-                let is_read = |(index, id): (usize, &Option<ValueId>)| {
-                    id.filter(|_| reads.contains(&index)).map(place)
+                let input = |(index, id): (usize, &Option<ValueId>)| match *id {
+                    Some(id) if given.contains(&index) => self.input(id).map(Place::Input),
+                    Some(id) if reads.contains(&index) => Some(place(id)),
+                    _ => None,
                 };
                 let places = StepPlaces {
-                    inputs: task.inputs.iter().enumerate().map(is_read).collect(),
+                    inputs: task.inputs.iter().enumerate().map(input).collect(),
                     outputs: task.outputs.iter().map(|id| id.map(place)).collect(),
                     workspace_bytes: self.placement.workspace(step),
                     step,
@@ -195,12 +197,16 @@ impl Builder<'_> {
             (Some(tensor), _) => HostSource::Constant(tensor.clone()),
             (None, Some(&slot)) => HostSource::Slot(slot),
             (None, None) => {
-                let input = graph.required_inputs().position(|input| input == root);
-                HostSource::Input(input.expect("what the host reads is on the host"))
+                HostSource::Input(self.input(root).expect("what the host reads is on the host"))
             }
         };
         let shape = if root == id { None } else { self.graph.fact(id).shape() };
         HostOperand { source, shape }
+    }
+
+    /// Which of the caller's inputs a value is.
+    fn input(&self, id: ValueId) -> Option<usize> {
+        self.graph.graph().required_inputs().position(|input| input == id)
     }
 
     fn device_value(&self, id: ValueId) -> DeviceValue {
@@ -208,19 +214,16 @@ impl Builder<'_> {
         value.expect("what the device touches has a shape and a storage")
     }
 
-    /// A value in the type that the caller knows it in.
-    fn exact_value(&self, id: ValueId) -> DeviceValue {
-        let value = self.device_value(id);
-        let storage = Storage::exact(value.data_type).unwrap_or(value.storage);
-        DeviceValue { storage, ..value }
-    }
-
     fn finish(mut self) -> ExecutionPlan {
         let graph = self.graph.graph();
         let input = |(index, id): (usize, ValueId)| PlannedInput {
             name: graph.value(id).name.clone(),
             fact: self.graph.fact(id).clone(),
-            uploaded: self.schedule.uploaded_inputs.contains(&index).then(|| self.exact_value(id)),
+            uploaded: self
+                .schedule
+                .uploaded_inputs
+                .contains(&index)
+                .then(|| self.device_value(id).given()),
         };
         let inputs = graph.required_inputs().enumerate().map(input).collect();
         let output = |(&id, buffer): (&ValueId, &Option<usize>)| match buffer {
@@ -232,7 +235,7 @@ impl Builder<'_> {
         let outputs = graph.outputs().iter().zip(&self.schedule.outputs.sources).map(output);
         let outputs = outputs.collect();
         let buffers = &self.schedule.outputs.buffers;
-        let output_buffers = buffers.iter().map(|&id| self.exact_value(id)).collect();
+        let output_buffers = buffers.iter().map(|&id| self.device_value(id).given()).collect();
         self.report.arena_bytes = self.placement.arena_bytes;
         let mut plan = ExecutionPlan {
             stages: self.stages,

@@ -59,7 +59,7 @@ impl OperandBinder {
 
     fn place(&mut self, argument: &Argument, places: &StepPlaces) -> Place {
         match argument {
-            Argument::Input(index) => places.input(*index),
+            Argument::Input(index) | Argument::Given(index) => places.input(*index),
             Argument::Output(index) => places.output(*index),
             Argument::Weights(weights) => Place::Weights(weights.clone()),
             Argument::Workspace { offset_bytes } => {

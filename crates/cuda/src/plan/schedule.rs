@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use weft_ir::{OptimizedGraph, ValueId};
 
 use super::order::order;
-use super::task::{Side, Tasks};
+use super::task::{Side, Tasks, Work};
 use crate::{Precision, Storage};
 
 /// One thing that a plan does.
@@ -92,6 +92,7 @@ impl Scheduler<'_> {
                     self.bring(id, sides[task], &mut schedule);
                 }
             }
+            schedule.uploaded_inputs.extend(self.given(task));
             schedule.actions.push(Action::Run(task));
             for &id in self.tasks.tasks[task].outputs.iter().flatten() {
                 let outputs = &schedule.outputs;
@@ -121,6 +122,18 @@ impl Scheduler<'_> {
         roots
     }
 
+    /// The inputs of the graph that a task reads as the caller gives them.
+    fn given(&self, task: usize) -> Vec<usize> {
+        let task = &self.tasks.tasks[task];
+        let Work::Device { given, .. } = &task.work else { return Vec::new() };
+        let ids = given.iter().filter_map(|&index| task.inputs[index]);
+        ids.filter_map(|id| self.input(id)).collect()
+    }
+
+    fn input(&self, id: ValueId) -> Option<usize> {
+        self.graph.graph().required_inputs().position(|input| input == id)
+    }
+
     fn dependencies(&self, needed: &[ValueId]) -> Vec<usize> {
         let mut tasks: Vec<usize> =
             needed.iter().filter_map(|id| self.producers.get(id).copied()).collect();
@@ -138,8 +151,7 @@ impl Scheduler<'_> {
     fn bring(&self, id: ValueId, to: Side, schedule: &mut Schedule) {
         match (self.origin(id), to) {
             (None, Side::Device) => {
-                let input = self.graph.graph().required_inputs().position(|input| input == id);
-                let input = input.expect("what no task produces is an input of the graph");
+                let input = self.input(id).expect("what no task produces is an input of the graph");
                 schedule.uploaded_inputs.insert(input);
                 if self.keeps_type(id) {
                     schedule.inputs_in_place.insert(id, input);

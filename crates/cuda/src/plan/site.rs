@@ -59,6 +59,13 @@ impl<'a> Site<'a> {
         Some((fact.shape()?, self.precision.storage_of(fact.data_type?)?))
     }
 
+    /// How an input lies in device memory as the caller gives it, where it is one of the graph's.
+    pub(crate) fn given_storage(&self, index: usize) -> Option<Storage> {
+        let id = self.node.input(index)?;
+        let is_given = self.graph.graph().required_inputs().any(|input| input == id);
+        Storage::exact(self.graph.fact(id).data_type?).filter(|_| is_given)
+    }
+
     /// The shape of an input of floating-point numbers in device memory.
     pub(crate) fn float_input(&self, index: usize) -> Option<Vec<usize>> {
         let (shape, storage) = self.resident(self.input_fact(index)?)?;

@@ -93,6 +93,12 @@ pub(crate) struct DeviceValue {
 }
 
 impl DeviceValue {
+    /// The value as the caller gives or gets it, in its own type.
+    pub(crate) fn given(self) -> Self {
+        let storage = Storage::exact(self.data_type).unwrap_or(self.storage);
+        Self { storage, ..self }
+    }
+
     pub(crate) fn element_count(&self) -> usize {
         self.shape.iter().product()
     }

@@ -11,7 +11,7 @@ use super::chooser::{Extent, Problem};
 use super::select::elementwise::{ChainSelected, select_chain};
 use super::site::{Selected, Selection, Site};
 use super::target::Target;
-use crate::launch::Candidate;
+use crate::launch::{Argument, Candidate};
 
 /// Something that is computed in one go.
 pub(super) struct Task {
@@ -26,8 +26,8 @@ pub(super) struct Task {
 
 /// What computes a task.
 pub(super) enum Work {
-    /// Kernels, which read these of the task's inputs.
-    Device { candidate: Candidate, reads: Vec<usize> },
+    /// Kernels, which read some of the task's inputs as the plan stores them, and some as the caller gives them.
+    Device { candidate: Candidate, reads: Vec<usize>, given: Vec<usize> },
     /// The operator's own evaluation.
     Host(Arc<dyn Operator>),
 }
@@ -54,6 +54,20 @@ impl Task {
             Work::Host(_) => self.inputs.iter().copied().flatten().collect(),
         }
     }
+}
+
+/// The inputs that a candidate reads as the caller gives them.
+fn given_inputs(candidate: &Candidate) -> Vec<usize> {
+    fn in_argument(argument: &Argument) -> Vec<usize> {
+        match argument {
+            Argument::Given(index) => vec![*index],
+            Argument::Addresses(all) => all.iter().flat_map(in_argument).collect(),
+            Argument::TensorMap(map) => in_argument(&map.base),
+            _ => Vec::new(),
+        }
+    }
+    let arguments = candidate.launches.iter().flat_map(|launch| &launch.arguments);
+    arguments.flat_map(in_argument).collect()
 }
 
 /// The inputs with those left out that are not read.
@@ -186,13 +200,21 @@ fn choose(
         let value = target.device_value(graph, id)?;
         Some(Extent { storage: value.storage, size_bytes: value.size_bytes() })
     };
+    let given_extent = |id: ValueId| {
+        let value = target.device_value(graph, id)?.given();
+        Some(Extent { storage: value.storage, size_bytes: value.size_bytes() })
+    };
     let mut problems = Vec::new();
     for draft in &drafts {
         let Some(selected) = &draft.selected else { continue };
-        let inputs = read_inputs(&draft.inputs, &selected.reads);
+        let read = read_inputs(&draft.inputs, &selected.reads);
+        let mut inputs: Vec<Option<Extent>> = read.map(|id| id.and_then(extent)).collect();
+        for index in selected.candidates.iter().flat_map(given_inputs) {
+            inputs[index] = draft.inputs[index].and_then(given_extent);
+        }
         problems.push(Problem {
             candidates: &selected.candidates,
-            inputs: inputs.map(|id| id.and_then(extent)).collect(),
+            inputs,
             outputs: draft.outputs.iter().map(|id| id.and_then(extent)).collect(),
         });
     }
@@ -204,7 +226,9 @@ fn choose(
             Some(Selected { mut candidates, reads }) => {
                 let choice = choices.next().expect("a chooser answers every problem");
                 let choice = choice.map_err(|error| target.in_node(&node.name, error))?;
-                Work::Device { candidate: candidates.swap_remove(choice), reads }
+                let candidate = candidates.swap_remove(choice);
+                let given = given_inputs(&candidate);
+                Work::Device { candidate, reads, given }
             }
         };
         tasks.push(Task {

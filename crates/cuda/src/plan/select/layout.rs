@@ -29,8 +29,10 @@ fn view(site: &Site<'_>) -> Option<Selected> {
     }
     let (name, view) = viewed(site, &shape, &output)?;
     (view.len() == output.iter().product()).then(|| {
-        let launch = copy(&view, storage);
-        Selected::single(name, vec![launch], vec![0])
+        given_transposition(site, &view, storage).unwrap_or_else(|| {
+            let launch = copy(&view, storage);
+            Selected::single(name, vec![launch], vec![0])
+        })
     })
 }
 
@@ -62,6 +64,14 @@ fn viewed(site: &Site<'_>, shape: &[usize], output: &[usize]) -> Option<(&'stati
         blocks(site, shape, output)?
     };
     Some((name, view))
+}
+
+/// A transposition of an input of the graph, which converts it on the way.
+fn given_transposition(site: &Site<'_>, view: &View, storage: Storage) -> Option<Selected> {
+    let given = site.given_storage(0).filter(|&given| given != storage)?;
+    let launch =
+        Transposition::of(view)?.launch(given, storage, Argument::Given(0), Argument::Output(0));
+    Some(Selected::single("transpose and convert", vec![launch], vec![]))
 }
 
 fn copy(view: &View, storage: Storage) -> Launch {

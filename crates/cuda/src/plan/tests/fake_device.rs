@@ -37,9 +37,16 @@ pub(super) fn select(site: &Site<'_>, is_on_device: &dyn Fn(usize) -> bool) -> S
     if !is_on_device(index) {
         return Ok(None);
     }
-    let reads: Vec<usize> =
+    let inputs: Vec<usize> =
         (0..site.node.inputs.len()).filter(|&input| site.has_input(input)).collect();
-    let mut arguments: Vec<Argument> = reads.iter().map(|&input| Argument::Input(input)).collect();
+    // Every second node takes inputs of the graph as they are given.
+    let is_given = |input: &usize| index % 2 == 1 && site.given_storage(*input).is_some();
+    let (given, reads): (Vec<usize>, Vec<usize>) = inputs.iter().partition(|input| is_given(input));
+    let argument = |&input: &usize| match given.contains(&input) {
+        true => Argument::Given(input),
+        false => Argument::Input(input),
+    };
+    let mut arguments: Vec<Argument> = inputs.iter().map(argument).collect();
     let outputs = site.node.outputs.iter().enumerate();
     arguments
         .extend(outputs.filter(|(_, id)| id.is_some()).map(|(output, _)| Argument::Output(output)));
@@ -136,9 +143,14 @@ impl<'a> FakeRun<'a> {
         let mut values: Vec<Option<Value>> = Vec::new();
         for id in &node.inputs {
             values.push(id.map(|id| {
-                let (data_type, storage, shape) = describe(id);
+                let (data_type, stored, shape) = describe(id);
+                let place = places.next().unwrap();
+                let storage = match place {
+                    Place::Input(_) => Storage::exact(data_type).unwrap(),
+                    _ => stored,
+                };
                 let size = shape.iter().product::<usize>() * storage.size_bytes();
-                let bytes = self.read(places.next().unwrap(), size);
+                let bytes = self.read(place, size);
                 decode(&bytes, storage, data_type, shape).unwrap().into()
             }));
         }

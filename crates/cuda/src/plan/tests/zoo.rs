@@ -127,6 +127,15 @@ fn the_host_computes_only_what_is_known_to_be_left_to_it() {
     }
 }
 
+#[test]
+fn images_are_converted_while_they_are_transposed() {
+    let plan = plan(&specialised("tiny_resnet", 2, 1), 132, Precision::F16);
+    let kernels: Vec<&str> = plan.report.steps.iter().map(|step| step.kernel.as_str()).collect();
+    assert_eq!(kernels.first(), Some(&"transpose and convert"));
+    assert_eq!(kernels.iter().filter(|&&kernel| kernel == "convert").count(), 1, "the output");
+    assert!(plan.inputs[0].uploaded.is_some());
+}
+
 /// The models whose speed is promised.
 const HEADLINES: [&str; 4] = ["mobilenet_v3_large", "resnet50", "bert_base", "vgg16"];
 
