@@ -17,6 +17,7 @@ pub(crate) mod pad;
 pub(crate) mod pad_rows;
 pub(crate) mod pooling;
 pub(crate) mod reduce;
+pub(crate) mod resize;
 mod rows;
 pub(crate) mod softmax;
 pub(crate) mod stored;
@@ -43,6 +44,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     pad_rows::samples,
     pooling::samples,
     reduce::samples,
+    resize::samples,
     softmax::samples,
     strided_copy::samples,
     transpose::samples,

@@ -11,6 +11,7 @@ mod linear;
 mod pooling;
 mod products;
 mod reductions;
+mod resize;
 mod rows;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -28,6 +29,7 @@ const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[
     layout::select,
     pooling::select,
     reductions::select,
+    resize::select,
     rows::select,
     indexing::select,
 ];

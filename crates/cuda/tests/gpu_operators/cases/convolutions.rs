@@ -8,6 +8,7 @@ pub(super) fn cases() -> Vec<Case> {
     plain(&mut cases);
     transposed(&mut cases);
     fused(&mut cases);
+    resized(&mut cases);
     cases
 }
 
@@ -101,4 +102,30 @@ fn fused(cases: &mut Vec<Case>) {
         let name = format!("a block of {channels} channels in {group} groups with {activation}");
         cases.push(block.finish(&name, &[scaled]));
     }
+}
+
+fn resized(cases: &mut Vec<Case>) {
+    let scaled = |image: &[usize], scales: &[f32], attributes: Attributes| {
+        let scales = Operand::Constant(Tensor::vector(scales.to_vec()));
+        one("Resize", &[floats(image), Operand::Absent, scales], attributes)
+    };
+    for mode in ["nearest", "linear", "cubic"] {
+        for coordinates in ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"] {
+            let attributes =
+                none().with("mode", mode).with("coordinate_transformation_mode", coordinates);
+            cases.push(scaled(&[2, 3, 5, 6], &[1.0, 1.0, 2.0, 2.0], attributes.clone()));
+            cases.push(scaled(&[1, 2, 7, 8], &[1.0, 1.0, 0.6, 1.5], attributes));
+        }
+        let attributes = none().with("mode", mode).with("axes", vec![1i64, 2]);
+        cases.push(scaled(&[2, 5, 6, 16], &[2.0, 3.0], attributes));
+        let sizes = super::list(&[1, 2, 9, 4]);
+        let operands = [floats(&[1, 2, 6, 7]), Operand::Absent, Operand::Absent, sizes];
+        cases.push(one("Resize", &operands, none().with("mode", mode)));
+    }
+    let smooth = none().with("mode", "linear").with("antialias", 1i64);
+    cases.push(scaled(&[1, 2, 8, 9], &[1.0, 1.0, 0.5, 0.4], smooth));
+    cases.push(scaled(&[1, 2, 4, 4], &[1.0; 4], none()));
+    let integers = super::integers(&[1, 2, 4, 5], -9, 9);
+    let scales = Operand::Constant(Tensor::vector(vec![1f32, 1.0, 2.0, 1.0]));
+    cases.push(one("Resize", &[integers, Operand::Absent, scales], none()));
 }
