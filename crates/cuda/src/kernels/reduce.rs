@@ -407,7 +407,8 @@ mod tests {
             prop_assert!(geometry.splits * geometry.per_split >= along);
             prop_assert!((geometry.splits - 1) * geometry.per_split < along);
             prop_assert!(geometry.splits <= MAX_SPLITS);
-            prop_assert!(geometry.per_split % geometry.width == 0 || geometry.splits == 1);
+            let is_whole = geometry.per_split.is_multiple_of(geometry.width);
+            prop_assert!(is_whole || geometry.splits == 1);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! One node as kernel selection sees it.
 
 use weft_device::DeviceError;
-use weft_ir::operators::elementwise::BoundInput;
-use weft_ir::{Activation, DataType, Fact, Node, Operator, OptimizedGraph, Tensor};
+use weft_ir::{DataType, Fact, Node, Operator, OptimizedGraph, Tensor};
 
 use crate::launch::{Candidate, Launch};
 use crate::weights::WeightStore;
@@ -87,14 +86,6 @@ impl<'a> Site<'a> {
     /// An input that is a constant of `f32`.
     pub(crate) fn f32_constant(&self, index: usize) -> Option<&'a Tensor> {
         self.constant(index).filter(|tensor| tensor.data_type() == DataType::F32)
-    }
-
-    /// The activation that the node is, where it is one.
-    pub(crate) fn activation(&self) -> Option<Activation> {
-        Activation::of(&*self.node.operator, |index| match self.node.input(index) {
-            None => BoundInput::Absent,
-            Some(_) => self.constant(index).map_or(BoundInput::Computed, BoundInput::Constant),
-        })
     }
 
     /// True where the node lists the input.

@@ -49,14 +49,14 @@ fn pools(cases: &mut Vec<Case>) {
         cases.push(one(operator, &[floats(&[1, 3, 9])], none()));
     }
     cases.push(one("GlobalLpPool", &[floats(&[2, 8, 7, 5])], none()));
-    let windows: [(&[i64], &[i64], &[i64], &[i64]); 5] = [
-        (&[3, 3], &[2, 2], &[1, 1, 1, 1], &[1, 1]),
-        (&[2, 2], &[2, 2], &[0, 0, 0, 0], &[1, 1]),
-        (&[3, 2], &[1, 3], &[0, 1, 2, 0], &[1, 1]),
-        (&[2, 3], &[1, 1], &[1, 1, 1, 2], &[2, 2]),
-        (&[7, 7], &[1, 1], &[0, 0, 0, 0], &[1, 1]),
+    let windows: [[&[i64]; 4]; 5] = [
+        [&[3, 3], &[2, 2], &[1, 1, 1, 1], &[1, 1]],
+        [&[2, 2], &[2, 2], &[0, 0, 0, 0], &[1, 1]],
+        [&[3, 2], &[1, 3], &[0, 1, 2, 0], &[1, 1]],
+        [&[2, 3], &[1, 1], &[1, 1, 1, 2], &[2, 2]],
+        [&[7, 7], &[1, 1], &[0, 0, 0, 0], &[1, 1]],
     ];
-    for (kernel, strides, pads, dilations) in windows {
+    for [kernel, strides, pads, dilations] in windows {
         for ceil_mode in [0i64, 1] {
             let attributes = none()
                 .with("kernel_shape", kernel)
