@@ -9,7 +9,7 @@ FULL ?= 0
 NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
-.PHONY: demo test check format lint doc peers clean
+.PHONY: demo test check format lint doc peers gpu-bundle clean
 
 demo:
 	cargo build --release -p weft-cli
@@ -39,6 +39,10 @@ doc:
 peers: $(VENV)/ready
 	cargo build --release -p weft-cli
 	WEFT_PYTHON=$(VENV)/bin/python $(WEFT) bench peers
+
+## All that a machine with a GPU and without cargo needs; `out/gpu/run.sh` runs it there. See docs/gpu.md.
+gpu-bundle: $(VENV)/ready
+	$(PYTHON) tests/gpu/bundle.py --data $(ONNX_DATA) --out out/gpu
 
 # The standard's test data is inside the package onnx 1.22.0 and in no later one.
 $(VENV)/ready: tests/requirements.txt

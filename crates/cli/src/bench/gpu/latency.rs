@@ -124,11 +124,12 @@ pub(super) fn measure(
          tenth to ninetieth percentile{}",
         rig.device().chip().sm_count,
         rig.precision(),
-        version.map_or_else(String::new, |version| format!(
+        version.as_ref().map_or_else(String::new, |version| format!(
             "; speed is relative to the CUDA graph of PyTorch {version}, above 1 Weft is faster"
         ))
     );
-    let json = measured.iter().map(Case::json).collect();
+    let cases: Vec<Json> = measured.iter().map(Case::json).collect();
+    let json = json!({ "torch": version, "cases": cases });
     Finding { about, table: table(&measured).render(), notes: comparison.notes, json, failures }
 }
 

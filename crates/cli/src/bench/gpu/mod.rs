@@ -31,25 +31,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let rig = Rig::open(options.gpu()?, options.cuda())?;
     let about = rig.device().description();
     println!("{}, {} units, {}", about.name, about.unit_count, about.instruction_set);
-    let tables = options.tables();
-    let (mut torch, absence) = match tables.contains(&TableName::Latency) && !options.no_peer {
-        true => start_torch(&options.peer_python),
-        false => (None, None),
-    };
     let mut report = json!({
         "device": about.name,
         "sms": rig.device().chip().sm_count,
         "precision": rig.precision().name(),
-        "torch": torch.as_ref().map(|torch| torch.version.clone()),
+        "choice": options.choice(),
         "tables": {},
     });
+    // Before anything is measured, so that a file that cannot be written costs nothing.
+    write(options, &report)?;
     let mut failures = Vec::new();
-    for table in tables {
+    for table in options.tables() {
         progress::note(format!("measuring {}", table.name()));
-        let mut finding = measure(table, options, &rig, torch.as_mut());
-        if table == TableName::Latency {
-            finding.notes.extend(absence.clone());
-        }
+        let finding = measure(table, options, &rig);
         progress::clear();
         println!("\n{}", finding.render(table.name()));
         failures
@@ -62,10 +56,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn measure(table: TableName, options: &Options, rig: &Rig, torch: Option<&mut Torch>) -> Finding {
+fn measure(table: TableName, options: &Options, rig: &Rig) -> Finding {
     let seconds = options.seconds;
     let finding = match table {
-        TableName::Latency => Ok(latency::measure(rig, &options.timed(), seconds, torch)),
+        TableName::Latency => Ok(measure_latency(options, rig)),
         TableName::Correctness => correctness::measure(rig, &options.compared()),
         TableName::Isolation => isolation::measure(rig, seconds),
         TableName::Density => density::measure(rig, seconds),
@@ -73,6 +67,17 @@ fn measure(table: TableName, options: &Options, rig: &Rig, torch: Option<&mut To
     };
     // The other tables are measured nevertheless.
     finding.unwrap_or_else(|error| Finding::failed(&describe(&error)))
+}
+
+/// PyTorch lives as long as it is compared with, and holds nothing of the GPU after.
+fn measure_latency(options: &Options, rig: &Rig) -> Finding {
+    let (mut torch, absence) = match options.no_peer {
+        true => (None, None),
+        false => start_torch(&options.peer_python),
+    };
+    let mut finding = latency::measure(rig, &options.timed(), options.seconds, torch.as_mut());
+    finding.notes.extend(absence);
+    finding
 }
 
 /// PyTorch, or why there is none.

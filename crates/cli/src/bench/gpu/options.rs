@@ -135,6 +135,14 @@ impl Options {
         CudaOptions { precision, choice: self.choice.into(), ..Default::default() }
     }
 
+    /// How kernels are chosen, in a word.
+    pub(super) fn choice(&self) -> &'static str {
+        match self.choice {
+            ChoiceName::Estimated => "estimated",
+            ChoiceName::Measured => "measured",
+        }
+    }
+
     fn models(&self) -> Vec<String> {
         if self.models.is_empty() {
             return headline::models();
