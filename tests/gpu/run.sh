@@ -6,10 +6,10 @@
 # RESULTS    the folder for logs and JSON [results, beside this file]
 # EXECUTORS  what the conformance suite runs on [cuda:8 cuda:32 cuda:all]
 set -o pipefail
-cd "$(dirname "$0")" || exit 2
-results=${RESULTS:-results}
+here=$(cd "$(dirname "$0")" && pwd) || exit 2
+results=${RESULTS:-$here/results}
 executors=${EXECUTORS:-cuda:8 cuda:32 cuda:all}
-mkdir -p "$results" || exit 2
+mkdir -p "$results" && results=$(cd "$results" && pwd) && cd "$here" || exit 2
 
 parts=()
 while [ $# -gt 0 ]; do
