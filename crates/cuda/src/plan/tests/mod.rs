@@ -1,5 +1,6 @@
 //! Plans without a GPU: run on a fake device, and looked at for every model of the zoo.
 
 mod fake_device;
+mod parameters;
 mod sides;
 mod zoo;

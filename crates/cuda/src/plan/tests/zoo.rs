@@ -17,7 +17,7 @@ use crate::{Chip, NoMemory, Precision, WeightStore};
 /// Numbers of SMs that models are planned for.
 const SHARES: [u32; 3] = [8, 32, 132];
 
-fn specialised(name: &str, batch: usize, sequence: usize) -> OptimizedGraph {
+pub(super) fn specialised(name: &str, batch: usize, sequence: usize) -> OptimizedGraph {
     let options = ZooOptions::default();
     let graph = weft_zoo::build(name, &options).unwrap();
     let entry = weft_zoo::entry(name).unwrap();
@@ -26,7 +26,7 @@ fn specialised(name: &str, batch: usize, sequence: usize) -> OptimizedGraph {
     graph.specialise(&shapes).unwrap()
 }
 
-fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> ExecutionPlan {
+pub(super) fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> ExecutionPlan {
     let weights = WeightStore::new(Arc::new(NoMemory));
     let target = Target {
         model: "test",
