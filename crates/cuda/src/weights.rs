@@ -98,3 +98,31 @@ impl WeightMemory for NoMemory {
         Ok(DeviceWeights { address: 0, size_bytes: bytes.len(), memory: Box::new(()) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_content_in_one_form_is_there_once() {
+        let store = WeightStore::new(Arc::new(NoMemory));
+        let tensor = |first: f32| Tensor::vector(vec![first, 2.0, 3.0, 4.0]);
+        let copy = |tensor: &Tensor, storage| store.get_or_copy(tensor, storage).unwrap();
+        let halves = copy(&tensor(1.0), Storage::F16);
+        assert!(Arc::ptr_eq(&halves, &copy(&tensor(1.0), Storage::F16)));
+        let floats = copy(&tensor(1.0), Storage::F32);
+        let others = copy(&tensor(5.0), Storage::F16);
+        assert_eq!(store.size_bytes(), halves.size_bytes + floats.size_bytes + others.size_bytes);
+        assert_eq!(store.size_bytes(), 8 + 16 + 8);
+    }
+
+    #[test]
+    fn what_nothing_uses_is_freed() {
+        let store = WeightStore::new(Arc::new(NoMemory));
+        let kept = store.get_or_copy(&Tensor::vector(vec![1i64, 2]), Storage::I64).unwrap();
+        drop(store.get_or_copy(&Tensor::vector(vec![3i64, 4]), Storage::I64).unwrap());
+        assert_eq!(store.size_bytes(), 32);
+        store.release_unused();
+        assert_eq!(store.size_bytes(), kept.size_bytes);
+    }
+}

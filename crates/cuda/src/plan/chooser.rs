@@ -67,3 +67,38 @@ impl Chooser for FirstCandidate {
         problems.iter().map(|_| Ok(0)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::launch::{Argument, DeviceWeights, KernelSource, Launch};
+
+    fn candidate(blocks: u32, weights_address: u64) -> Candidate {
+        let weights =
+            DeviceWeights { address: weights_address, size_bytes: 64, memory: Box::new(()) };
+        let launch = Launch {
+            source: KernelSource::new("k.cu", "text", "k", vec![("TILE", "8".into())]),
+            grid: [blocks, 1, 1],
+            threads: 32,
+            shared_bytes: 0,
+            cluster: [1; 3],
+            arguments: vec![Argument::Input(0), Argument::Weights(Arc::new(weights))],
+        };
+        Candidate { name: "k".into(), launches: vec![launch], workspace_bytes: 0 }
+    }
+
+    #[test]
+    fn problems_are_equal_where_their_work_is() {
+        let signature = |candidates: &[Candidate], size_bytes| {
+            let extent = Some(Extent { storage: Storage::F16, size_bytes });
+            Problem { candidates, inputs: vec![extent], outputs: vec![extent] }.signature()
+        };
+        let first = signature(&[candidate(4, 0x100)], 64);
+        assert_eq!(first, signature(&[candidate(4, 0x900)], 64), "weights lie elsewhere");
+        assert_ne!(first, signature(&[candidate(5, 0x100)], 64));
+        assert_ne!(first, signature(&[candidate(4, 0x100)], 128));
+        assert_ne!(first, signature(&[candidate(4, 0x100), candidate(5, 0x100)], 64));
+    }
+}
