@@ -16,6 +16,7 @@ pub(crate) mod normalise;
 pub(crate) mod pad;
 pub(crate) mod pad_rows;
 pub(crate) mod pooling;
+pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod resize;
 mod rows;
@@ -43,6 +44,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     pad::samples,
     pad_rows::samples,
     pooling::samples,
+    recurrent::samples,
     reduce::samples,
     resize::samples,
     softmax::samples,

@@ -10,6 +10,7 @@ mod layout;
 mod linear;
 mod pooling;
 mod products;
+mod recurrent;
 mod reductions;
 mod resize;
 mod rows;
@@ -28,6 +29,7 @@ const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[
     elementwise::select,
     layout::select,
     pooling::select,
+    recurrent::select,
     reductions::select,
     resize::select,
     rows::select,

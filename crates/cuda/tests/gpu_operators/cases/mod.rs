@@ -3,6 +3,7 @@
 mod convolutions;
 mod elementwise;
 mod layout;
+mod recurrent;
 mod reductions;
 mod rows;
 
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Vec<Case> {
         convolutions::cases(),
         elementwise::cases(),
         layout::cases(),
+        recurrent::cases(),
         reductions::cases(),
         rows::cases(),
     ]
