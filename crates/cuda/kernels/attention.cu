@@ -65,17 +65,7 @@ DEVICE void multiply(float (&sum)[4], u32 (&a)[4], u32 b0, u32 b1) {
 #if MATH == MATH_F16 || MATH == MATH_BF16
     mma_once(sum, a, b0, b1);
 #else
-    u32 high[4], b0_high = rounded_to_tf32(b0), b1_high = rounded_to_tf32(b1);
-#pragma unroll
-    for (int e = 0; e < 4; e++) high[e] = rounded_to_tf32(a[e]);
-#if MATH == MATH_F32
-    u32 low[4];
-#pragma unroll
-    for (int e = 0; e < 4; e++) low[e] = remainder_of(a[e], high[e]);
-    mma_once(sum, low, b0_high, b1_high);
-    mma_once(sum, high, remainder_of(b0, b0_high), remainder_of(b1, b1_high));
-#endif
-    mma_once(sum, high, b0_high, b1_high);
+    mma_split(sum, split_left(a), split_right(b0, b1));
 #endif
 }
 

@@ -275,50 +275,23 @@ struct Fragments {
     }
 };
 
-DEVICE void multiply_fragments(float (&sums)[MMA_M][MMA_N][4], Fragments &f) {
-#if MATH == MATH_F32
-    // a * b = (high + low) * (high + low), without low * low, which is below the last bit.
-    u32 a_low[MMA_M][4], b_low[MMA_N / 2][4];
-#pragma unroll
-    for (int i = 0; i < MMA_M; i++)
-#pragma unroll
-        for (int part = 0; part < 4; part++) {
-            u32 high = rounded_to_tf32(f.a[i][part]);
-            a_low[i][part] = remainder_of(f.a[i][part], high);
-            f.a[i][part] = high;
-        }
-#pragma unroll
-    for (int j = 0; j < MMA_N / 2; j++)
-#pragma unroll
-        for (int part = 0; part < 4; part++) {
-            u32 high = rounded_to_tf32(f.b[j][part]);
-            b_low[j][part] = remainder_of(f.b[j][part], high);
-            f.b[j][part] = high;
-        }
-#pragma unroll
-    for (int i = 0; i < MMA_M; i++)
-#pragma unroll
-        for (int j = 0; j < MMA_N; j++) {
-            int at = j % 2 * 2;
-            mma_once(sums[i][j], a_low[i], f.b[j / 2][at], f.b[j / 2][at + 1]);
-            mma_once(sums[i][j], f.a[i], b_low[j / 2][at], b_low[j / 2][at + 1]);
-            mma_once(sums[i][j], f.a[i], f.b[j / 2][at], f.b[j / 2][at + 1]);
-        }
-#else
-#if MATH == MATH_TF32
-#pragma unroll
-    for (int i = 0; i < MMA_M; i++)
-#pragma unroll
-        for (int part = 0; part < 4; part++) f.a[i][part] = rounded_to_tf32(f.a[i][part]);
-#pragma unroll
-    for (int j = 0; j < MMA_N / 2; j++)
-#pragma unroll
-        for (int part = 0; part < 4; part++) f.b[j][part] = rounded_to_tf32(f.b[j][part]);
-#endif
+DEVICE void multiply_fragments(float (&sums)[MMA_M][MMA_N][4], const Fragments &f) {
+#if MATH == MATH_F16 || MATH == MATH_BF16
 #pragma unroll
     for (int i = 0; i < MMA_M; i++)
 #pragma unroll
         for (int j = 0; j < MMA_N; j++) mma_once(sums[i][j], f.a[i], f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
+#else
+    LeftParts left[MMA_M];
+    RightParts right[MMA_N];
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++) left[i] = split_left(f.a[i]);
+#pragma unroll
+    for (int j = 0; j < MMA_N; j++) right[j] = split_right(f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMA_N; j++) mma_split(sums[i][j], left[i], right[j]);
 #endif
 }
 

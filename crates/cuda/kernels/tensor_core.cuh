@@ -4,7 +4,9 @@
 
 #define MATH_F16 0
 #define MATH_BF16 1
+// Numbers of 4 bytes, each as the sum of two of bf16: 16 bits of mantissa.
 #define MATH_TF32 2
+// Numbers of 4 bytes, each as the sum of two of tf32: 21 bits of mantissa.
 #define MATH_F32 3
 
 DEVICE u32 shared_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
@@ -38,30 +40,101 @@ DEVICE void load_matrices_transposed(u32 (&to)[4], u32 address) {
                  : "r"(address));
 }
 
-#define MMA_INSTRUCTION(SHAPE)                                                                                          \
-    asm volatile("mma.sync.aligned." SHAPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"           \
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                               \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+#if MATH == MATH_F16 || MATH == MATH_BF16
 
 DEVICE void mma_once(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #if MATH == MATH_F16
-    MMA_INSTRUCTION("m16n8k16.row.col.f32.f16.f16.f32");
-#elif MATH == MATH_BF16
-    MMA_INSTRUCTION("m16n8k16.row.col.f32.bf16.bf16.f32");
+#define MMA_TYPES "f32.f16.f16.f32"
 #else
-    MMA_INSTRUCTION("m16n8k8.row.col.f32.tf32.tf32.f32");
+#define MMA_TYPES "f32.bf16.bf16.f32"
 #endif
+    asm volatile("mma.sync.aligned.m16n8k16.row.col." MMA_TYPES " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-DEVICE u32 rounded_to_tf32(u32 bits) {
-    u32 rounded;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
-    return rounded;
+#else
+
+// Numbers of 4 bytes are split into a high part, which holds their first bits, and a low part, which holds the next; the
+// product is that of the parts, without low times low, which is below the last bit.
+
+#if MATH == MATH_TF32
+
+// A thread has two of the eight numbers of a step from each row; which two does not matter as long as it is the same
+// two on both sides.
+struct LeftParts {
+    u32 high[2], low[2];
+};
+struct RightParts {
+    u32 high, low;
+};
+
+DEVICE void split_pair(u32 first, u32 second, u32 &high, u32 &low) {
+    float x = __uint_as_float(first), y = __uint_as_float(second);
+    __nv_bfloat162 rounded = __floats2bfloat162_rn(x, y);
+    float2 back = __bfloat1622float2(rounded);
+    __nv_bfloat162 left = __floats2bfloat162_rn(x - back.x, y - back.y);
+    high = *(u32 *)&rounded;
+    low = *(u32 *)&left;
 }
-// What rounding to tf32 left of a number.
-DEVICE u32 remainder_of(u32 bits, u32 rounded) {
-    return rounded_to_tf32(__float_as_uint(__uint_as_float(bits) - __uint_as_float(rounded)));
+DEVICE LeftParts split_left(const u32 (&a)[4]) {
+    LeftParts parts;
+    split_pair(a[0], a[2], parts.high[0], parts.low[0]);
+    split_pair(a[1], a[3], parts.high[1], parts.low[1]);
+    return parts;
 }
+DEVICE RightParts split_right(u32 b0, u32 b1) {
+    RightParts parts;
+    split_pair(b0, b1, parts.high, parts.low);
+    return parts;
+}
+DEVICE void mma_parts(float (&sum)[4], const u32 (&a)[2], u32 b) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+#else
+
+struct LeftParts {
+    u32 high[4], low[4];
+};
+struct RightParts {
+    u32 high[2], low[2];
+};
+
+DEVICE void split_number(u32 bits, u32 &high, u32 &low) {
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high) : "f"(__uint_as_float(bits)));
+    float left = __uint_as_float(bits) - __uint_as_float(high);
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(low) : "f"(left));
+}
+DEVICE LeftParts split_left(const u32 (&a)[4]) {
+    LeftParts parts;
+#pragma unroll
+    for (int e = 0; e < 4; e++) split_number(a[e], parts.high[e], parts.low[e]);
+    return parts;
+}
+DEVICE RightParts split_right(u32 b0, u32 b1) {
+    RightParts parts;
+    split_number(b0, parts.high[0], parts.low[0]);
+    split_number(b1, parts.high[1], parts.low[1]);
+    return parts;
+}
+DEVICE void mma_parts(float (&sum)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+#endif
+
+DEVICE void mma_split(float (&sum)[4], const LeftParts &a, const RightParts &b) {
+    mma_parts(sum, a.low, b.high);
+    mma_parts(sum, a.high, b.low);
+    mma_parts(sum, a.high, b.high);
+}
+
+#endif
 
 // --- Hopper: four warps multiply together, straight from shared memory ---------------------------------------------
 #if BY_WARPGROUP
@@ -79,14 +152,10 @@ DEVICE void show_to_tensor_cores() { asm volatile("fence.proxy.async.shared::cta
 
 #if MATH == MATH_F16
 #define WARPGROUP_SHAPE(N) "wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 "
-#define WARPGROUP_TAIL ", is_added, 1, 1, 0, 0;\n}"
-#elif MATH == MATH_BF16
-#define WARPGROUP_SHAPE(N) "wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 "
-#define WARPGROUP_TAIL ", is_added, 1, 1, 0, 0;\n}"
 #else
-#define WARPGROUP_SHAPE(N) "wgmma.mma_async.sync.aligned.m64n" N "k8.f32.tf32.tf32 "
-#define WARPGROUP_TAIL ", is_added, 1, 1;\n}"
+#define WARPGROUP_SHAPE(N) "wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 "
 #endif
+#define WARPGROUP_TAIL ", is_added, 1, 1, 0, 0;\n}"
 
 // The product of 64 rows and N columns becomes a thread's N / 2 sums, or is added to them.
 template <int N> DEVICE void warpgroup_mma(float *d, u64 a, u64 b, int is_added);

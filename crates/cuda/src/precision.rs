@@ -13,9 +13,9 @@ pub enum Precision {
     F16,
     /// Stored as `bf16`, multiplied as `bf16`, summed in `f32`.
     Bf16,
-    /// Stored as `f32`, multiplied with 10 bits of mantissa, summed in `f32`.
+    /// Stored as `f32`, multiplied with 16 bits of mantissa (at least those of tf32), summed in `f32`.
     Tf32,
-    /// Stored, multiplied and summed as `f32`.
+    /// Stored as `f32`, multiplied with 21 bits of mantissa, summed in `f32`.
     F32,
 }
 

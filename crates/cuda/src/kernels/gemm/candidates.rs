@@ -92,7 +92,7 @@ fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static 
     let (m, n) = (problem.m, problem.n);
     let stack = problem.stack;
     let by_rows = problem.right.by_rows;
-    // Warpgroups cut numbers of 4 bytes off where warps round them.
+    // Warpgroups read operands from shared memory, where numbers of 4 bytes are not split.
     let is_narrow = problem.element_bytes() == 2;
     let fits = move |tile: &Tile, split: Split| {
         let parts = split.count();

@@ -80,7 +80,7 @@ pub(super) fn estimate(problem: &GemmProblem, tile: &Tile, split: Split, chip: C
 fn relative_cost(precision: Precision) -> f64 {
     match precision {
         Precision::F16 | Precision::Bf16 => 1.0,
-        Precision::Tf32 => 2.0,
+        Precision::Tf32 => 4.0,
         Precision::F32 => 7.0,
     }
 }
