@@ -17,7 +17,7 @@
 // with operands of their own.
 //
 // Parameters: STORAGE, MATH, GROUP, BY_WARPGROUP, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
-// CONVOLUTION, LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
+// CONVOLUTION, TAPS and KERNEL_X (of a filter, and of its rows), LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
 // STORE_ELEMENTS (neighbours that are stored at once), REDUCTION, ACTIVATION, HAS_BIAS, BIAS (its type), HAS_RESIDUAL.
 
 #define REDUCTION_NONE 0
@@ -55,10 +55,10 @@ static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "a warp's tile is made of 16
 struct Problem {
     int m, n, k;
     int left_stride, right_stride, output_stride;
-    int height, width, channels, kernel_width;
+    int height, width, channels;
     int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
     Divider by_output_width, by_output_area;
-    int steps_per_split, splits;
+    int steps, steps_per_split, splits;
     i64 left_step, right_step, output_step;
     ActivationParameters activation;
 };
@@ -85,7 +85,12 @@ struct LeftLoader {
     const STORAGE *base;
     int offset[LEFT_LOADS];
 #if CONVOLUTION
+#if TAPS <= 32
+    // One bit for each tap: whether it lies inside the image.
+    u32 taps_inside[LEFT_LOADS];
+#else
     int y[LEFT_LOADS], x[LEFT_LOADS];
+#endif
     int tap_y, tap_x, channel;
 #endif
     int k;
@@ -96,8 +101,8 @@ struct LeftLoader {
 #if CONVOLUTION
         int tap = k / p.channels;
         channel = k - tap * p.channels;
-        tap_y = tap / p.kernel_width;
-        tap_x = tap - tap_y * p.kernel_width;
+        tap_y = tap / KERNEL_X;
+        tap_x = tap - tap_y * KERNEL_X;
 #endif
 #pragma unroll
         for (int i = 0; i < LEFT_LOADS; i++) {
@@ -107,11 +112,23 @@ struct LeftLoader {
             u32 pixel = row - image * p.by_output_area.divisor;
             u32 output_y = divided(pixel, p.by_output_width);
             u32 output_x = pixel - output_y * p.by_output_width.divisor;
-            y[i] = (int)output_y * p.stride_y - p.pad_y;
-            x[i] = (int)output_x * p.stride_x - p.pad_x;
-            offset[i] = (((int)image * p.height + y[i]) * p.width + x[i]) * p.channels;
+            int first_y = (int)output_y * p.stride_y - p.pad_y, first_x = (int)output_x * p.stride_x - p.pad_x;
+            offset[i] = (((int)image * p.height + first_y) * p.width + first_x) * p.channels;
             // A row past the end lies outside of every image.
-            if (row >= p.m) y[i] = -(1 << 24);
+            if (row >= p.m) first_y = -(1 << 24);
+#if TAPS <= 32
+            u32 columns = 0;
+#pragma unroll
+            for (int tap = 0; tap < KERNEL_X; tap++)
+                columns |= (u32)((u32)(first_x + tap * p.dilation_x) < (u32)p.width) << tap;
+            taps_inside[i] = 0;
+#pragma unroll
+            for (int tap = 0; tap < TAPS / KERNEL_X; tap++)
+                if ((u32)(first_y + tap * p.dilation_y) < (u32)p.height) taps_inside[i] |= columns << (tap * KERNEL_X);
+#else
+            y[i] = first_y;
+            x[i] = first_x;
+#endif
 #else
             offset[i] = row < p.m ? row * p.left_stride : -1;
 #endif
@@ -130,7 +147,12 @@ struct LeftLoader {
         for (int i = 0; i < LEFT_LOADS; i++, row += LEFT_ROWS) {
             if (TILE_M % LEFT_ROWS != 0 && row >= TILE_M) break;
 #if CONVOLUTION
+#if TAPS <= 32
+            // Past the last tap no bit is set.
+            bool is_inside = taps_inside[i] >> (tap_y * KERNEL_X + tap_x) & 1 && k < p.k;
+#else
             bool is_inside = (u32)(y[i] + dy) < (u32)p.height && (u32)(x[i] + dx) < (u32)p.width && k < p.k;
+#endif
             const STORAGE *from = is_inside ? base + offset[i] + shift : base;
             int valid = is_inside ? LOAD_BYTES : 0;
 #else
@@ -148,7 +170,7 @@ struct LeftLoader {
         channel += TILE_K;
         while (channel >= p.channels) {
             channel -= p.channels;
-            if (++tap_x == p.kernel_width) {
+            if (++tap_x == KERNEL_X) {
                 tap_x = 0;
                 tap_y++;
             }
@@ -312,24 +334,23 @@ DEVICE void multiply_step(float (&sums)[MMA_M][MMA_N][4], u32 left_tile, u32 rig
 
 // --- Finishing -----------------------------------------------------------------------------------------------------
 
+typedef Vector<STORAGE, STORE_ELEMENTS> Stored;
+
 // Adds bias and residual to neighbours in one row, applies the activation, and stores them.
-DEVICE void store(const Problem &p, float (&values)[STORE_ELEMENTS], int m, int n, const BIAS *bias,
-                  const STORAGE *residual, STORAGE *output) {
-    typedef Vector<STORAGE, STORE_ELEMENTS> Stored;
-    i64 at = (i64)m * p.output_stride + n;
+DEVICE void store(const Problem &p, float (&values)[STORE_ELEMENTS], int m, int n, const BIAS *bias, const Stored &added,
+                  STORAGE *output) {
 #if HAS_BIAS
 #pragma unroll
     for (int e = 0; e < STORE_ELEMENTS; e++) values[e] += to_float(bias[n + e]);
 #endif
 #if HAS_RESIDUAL
-    Stored added = *(const Stored *)(residual + at);
 #pragma unroll
     for (int e = 0; e < STORE_ELEMENTS; e++) values[e] += to_float(added.at[e]);
 #endif
     Stored stored;
 #pragma unroll
     for (int e = 0; e < STORE_ELEMENTS; e++) stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(values[e], p.activation));
-    *(Stored *)(output + at) = stored;
+    *(Stored *)(output + (i64)m * p.output_stride + n) = stored;
 }
 
 // Clusters are there from Hopper on; elsewhere the host launches nothing that asks for them.
@@ -374,9 +395,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const STORAGE *__restrict__ residual = operands.of[group].residual + stacked * p.output_step;
     STORAGE *__restrict__ output = operands.of[group].output + stacked * p.output_step;
 
-    int all_steps = (p.k + TILE_K - 1) / TILE_K;
     int first_step = split * p.steps_per_split;
-    int steps = all_steps - first_step;
+    int steps = p.steps - first_step;
     steps = steps < 0 ? 0 : (steps < p.steps_per_split ? steps : p.steps_per_split);
 
     u32 tiles = shared_address(shared);
@@ -486,39 +506,55 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #endif
 
     constexpr int ROW_STORES = TILE_N / STORE_ELEMENTS;
-    for (int at = threadIdx.x; at < rows * ROW_STORES; at += THREADS) {
-        int row = first_row + at / ROW_STORES, column = at % ROW_STORES * STORE_ELEMENTS;
-        int m = tile_m * TILE_M + row, n = tile_n * TILE_N + column;
-        if (m >= p.m || n >= p.n) continue;
-        float values[STORE_ELEMENTS];
-#if REDUCTION == REDUCTION_NONE
+    // What one thread asks memory for before it waits for any of it.
+    constexpr int BATCH = 4;
+    for (int first = threadIdx.x; first < rows * ROW_STORES; first += BATCH * THREADS) {
+        Stored added[BATCH];
+#if HAS_RESIDUAL
 #pragma unroll
-        for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = sum_tile[row * SUM_STRIDE + column + e];
-#else
-#pragma unroll
-        for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = 0.f;
-        for (int part = 0; part < p.splits; part++) {
-#pragma unroll
-            for (int e = 0; e < STORE_ELEMENTS; e += 4) {
-                // Fewer than four neighbours are read with those beside them, which lie in the same tile.
-                int aligned = (column + e) / 4 * 4;
-#if REDUCTION == REDUCTION_CLUSTER
-                float4 value = read_remote(shared_address(&sum_tile[row * SUM_STRIDE + aligned]), part);
-#else
-                float4 value = __ldcg((const float4 *)&parts[(i64)part * (TILE_M * TILE_N) + row * TILE_N + aligned]);
-#endif
-                const float four[4] = {value.x, value.y, value.z, value.w};
-#pragma unroll
-                for (int f = 0; f < (STORE_ELEMENTS < 4 ? STORE_ELEMENTS : 4); f++)
-                    values[e + f] += STORE_ELEMENTS < 4 ? (column % 4 + f == 0   ? four[0]
-                                                           : column % 4 + f == 1 ? four[1]
-                                                           : column % 4 + f == 2 ? four[2]
-                                                                                 : four[3])
-                                                        : four[f];
-            }
+        for (int b = 0; b < BATCH; b++) {
+            int at = first + b * THREADS;
+            int m = tile_m * TILE_M + first_row + at / ROW_STORES, n = tile_n * TILE_N + at % ROW_STORES * STORE_ELEMENTS;
+            if (at < rows * ROW_STORES && m < p.m && n < p.n)
+                added[b] = *(const Stored *)(residual + (i64)m * p.output_stride + n);
         }
 #endif
-        store(p, values, m, n, bias, residual, output);
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+            int at = first + b * THREADS;
+            int row = first_row + at / ROW_STORES, column = at % ROW_STORES * STORE_ELEMENTS;
+            int m = tile_m * TILE_M + row, n = tile_n * TILE_N + column;
+            if (at >= rows * ROW_STORES || m >= p.m || n >= p.n) continue;
+            float values[STORE_ELEMENTS];
+#if REDUCTION == REDUCTION_NONE
+#pragma unroll
+            for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = sum_tile[row * SUM_STRIDE + column + e];
+#else
+#pragma unroll
+            for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = 0.f;
+            for (int part = 0; part < p.splits; part++) {
+#pragma unroll
+                for (int e = 0; e < STORE_ELEMENTS; e += 4) {
+                    // Fewer than four neighbours are read with those beside them, which lie in the same tile.
+                    int aligned = (column + e) / 4 * 4;
+#if REDUCTION == REDUCTION_CLUSTER
+                    float4 value = read_remote(shared_address(&sum_tile[row * SUM_STRIDE + aligned]), part);
+#else
+                    float4 value = __ldcg((const float4 *)&parts[(i64)part * (TILE_M * TILE_N) + row * TILE_N + aligned]);
+#endif
+                    const float four[4] = {value.x, value.y, value.z, value.w};
+#pragma unroll
+                    for (int f = 0; f < (STORE_ELEMENTS < 4 ? STORE_ELEMENTS : 4); f++)
+                        values[e + f] += STORE_ELEMENTS < 4 ? (column % 4 + f == 0   ? four[0]
+                                                               : column % 4 + f == 1 ? four[1]
+                                                               : column % 4 + f == 2 ? four[2]
+                                                                                     : four[3])
+                                                            : four[f];
+                }
+            }
+#endif
+            store(p, values, m, n, bias, added[b], output);
+        }
     }
 #if REDUCTION == REDUCTION_CLUSTER
     // No block may leave while another still reads its sums.

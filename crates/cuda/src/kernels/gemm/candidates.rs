@@ -88,7 +88,7 @@ pub(crate) fn candidates(
 /// Every tile and split that makes sense for the problem.
 fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static Tile, Split)> {
     let is_supported = problem.is_supported();
-    let all_steps = (problem.k * problem.element_bytes()).div_ceil(ROW_BYTES);
+    let all_steps = problem.steps();
     let (m, n) = (problem.m, problem.n);
     let stack = problem.stack;
     let by_rows = problem.right.by_rows;
@@ -101,8 +101,8 @@ fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static 
         // The smallest tile is always there, so that there is a candidate for every size.
         let is_smallest = *tile == TILES[0] && split == Split::None;
         let is_in_proportion = (tile.m == 16 || tile.m < 2 * m) && (tile.n == 32 || tile.n < 2 * n);
-        let is_worth_splitting =
-            parts == 1 || tiles * parts <= 2 * chip.sm_count as usize * tile.blocks_per_sm(chip);
+        let is_worth_splitting = parts == 1
+            || tiles * parts <= 2 * chip.sm_count as usize * tile.blocks_per_sm(all_steps, chip);
         let has_means = match split {
             Split::None => true,
             Split::Cluster(_) => chip.is_hopper_or_later(),
@@ -131,11 +131,10 @@ fn candidate(
     split: Split,
     workspace_from: usize,
 ) -> Candidate {
-    let all_steps = (problem.k * problem.element_bytes()).div_ceil(ROW_BYTES);
     let parts = split.count();
     let tiles = problem.m.div_ceil(tile.m) * problem.n.div_ceil(tile.n);
     let products = problem.stack * operands.len();
-    let parameters = Parameters::new(problem, all_steps.div_ceil(parts), parts);
+    let parameters = Parameters::new(problem, parts);
     let (workspace, counters, workspace_bytes) = match split {
         Split::Workspace(_) => (
             Argument::Workspace { offset_bytes: workspace_from },
@@ -149,7 +148,7 @@ fn candidate(
         source: source(problem, operands.len(), tile, split),
         grid: [small(tiles), small(parts), small(products)],
         threads: small(tile.threads()),
-        shared_bytes: small(tile.shared_bytes()),
+        shared_bytes: small(tile.shared_bytes(problem.steps().div_ceil(parts))),
         cluster: match split {
             Split::Cluster(parts) => [1, small(parts), 1],
             _ => [1, 1, 1],
@@ -184,6 +183,10 @@ pub(crate) fn math_define(precision: Precision) -> &'static str {
 
 fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
+    let kernel = match problem.left {
+        Left::Matrix { .. } => [1, 1],
+        Left::Image(image) => image.kernel,
+    };
     let load_bytes = |bytes: Option<usize>| bytes.expect("`is_supported` was asked").to_string();
     let defines = vec![
         ("STORAGE", problem.precision.storage().cuda_name().to_string()),
@@ -197,6 +200,8 @@ fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> Ker
         ("STAGES", tile.stages.to_string()),
         ("ROW_BYTES", ROW_BYTES.to_string()),
         ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
+        ("TAPS", (kernel[0] * kernel[1]).to_string()),
+        ("KERNEL_X", kernel[1].to_string()),
         ("LOAD_BYTES", load_bytes(problem.left_load_bytes())),
         ("RIGHT_BY_ROWS", flag(problem.right.by_rows)),
         ("RIGHT_LOAD_BYTES", load_bytes(problem.right_load_bytes())),
@@ -300,12 +305,12 @@ mod tests {
             let choices: Vec<(&Tile, Split)> = choices(&problem, chip).collect();
             prop_assert!(!choices.is_empty());
             for (tile, split) in choices {
-                let steps = (k * problem.element_bytes()).div_ceil(ROW_BYTES);
+                let steps = problem.steps();
                 let per_split = steps.div_ceil(split.count());
                 // Every block has at least one step, and together they have all of them.
                 prop_assert!(per_split * split.count() >= steps);
                 prop_assert!(split == Split::None || per_split * (split.count() - 1) < steps);
-                prop_assert!(tile.shared_bytes() <= chip.shared_bytes_per_block as usize);
+                prop_assert!(tile.shared_bytes(per_split) <= chip.shared_bytes_per_block as usize);
             }
         }
     }

@@ -39,13 +39,13 @@ const SECONDARY: f64 = 0.02;
 /// The estimated time, in cycles.
 pub(super) fn estimate(problem: &GemmProblem, tile: &Tile, split: Split, chip: Chip) -> f64 {
     let element_bytes = problem.element_bytes();
-    let all_steps = (problem.k * element_bytes).div_ceil(ROW_BYTES);
-    let steps = all_steps.div_ceil(split.count()) as f64;
+    let steps_of_block = problem.steps().div_ceil(split.count());
+    let steps = steps_of_block as f64;
     let tiles = problem.m.div_ceil(tile.m) * problem.n.div_ceil(tile.n) * problem.stack;
     let blocks = tiles * split.count();
     let sms = chip.sm_count as usize;
     let blocks_of_sm = blocks.div_ceil(sms) as f64;
-    let waves = (blocks.div_ceil(sms)).div_ceil(tile.blocks_per_sm(chip)) as f64;
+    let waves = (blocks.div_ceil(sms)).div_ceil(tile.blocks_per_sm(steps_of_block, chip)) as f64;
 
     let (m, n) = (tile.m as f64, tile.n as f64);
     let products = m * n * ROW_BYTES as f64 / element_bytes as f64;

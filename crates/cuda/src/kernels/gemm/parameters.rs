@@ -15,12 +15,12 @@ pub(super) struct Parameters {
     height: i32,
     width: i32,
     channels: i32,
-    kernel_width: i32,
     window_strides: [i32; 2],
     pads: [i32; 2],
     dilations: [i32; 2],
     by_output_width: Divider,
     by_output_area: Divider,
+    steps: i32,
     steps_per_split: i32,
     splits: i32,
     stack_steps: [i64; 3],
@@ -28,7 +28,8 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    pub(super) fn new(problem: &GemmProblem, steps_per_split: usize, splits: usize) -> Self {
+    pub(super) fn new(problem: &GemmProblem, splits: usize) -> Self {
+        let steps = problem.steps();
         let small = |value: usize| i32::try_from(value).expect("sizes were checked");
         let pair = |values: [usize; 2]| values.map(small);
         let (left_stride, image) = match problem.left {
@@ -44,13 +45,13 @@ impl Parameters {
             height: small(of(|image| image.size[0])),
             width: small(of(|image| image.size[1])),
             channels: small(of(|image| image.channels)),
-            kernel_width: small(of(|image| image.kernel[1])),
             window_strides: pair(pairs(|image| image.strides)),
             pads: pair(pairs(|image| image.pads_begin)),
             dilations: pair(pairs(|image| image.dilations)),
             by_output_width: Divider::new(output[1].max(1)),
             by_output_area: Divider::new((output[0] * output[1]).max(1)),
-            steps_per_split: small(steps_per_split),
+            steps: small(steps),
+            steps_per_split: small(steps.div_ceil(splits)),
             splits: small(splits),
             stack_steps: problem.stack_steps.map(|step| step as i64),
             activation: activation(problem.activation).1,
@@ -64,8 +65,8 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_kernels() {
-        // 16 integers, 2 dividers, 2 integers, then three 64-bit steps and two floats.
-        assert_eq!(size_of::<Parameters>(), 4 * 16 + 12 * 2 + 4 * 2 + 8 * 3 + 8);
+        // 15 integers, 2 dividers, 3 integers, then three 64-bit steps and two floats.
+        assert_eq!(size_of::<Parameters>(), 4 * 15 + 12 * 2 + 4 * 3 + 8 * 3 + 8);
         assert_eq!(std::mem::offset_of!(Parameters, stack_steps), 96);
     }
 }

@@ -2,6 +2,7 @@
 
 use weft_ir::Activation;
 
+use super::tile::ROW_BYTES;
 use crate::launch::Argument;
 use crate::{Precision, Storage};
 
@@ -84,6 +85,11 @@ impl GemmProblem {
     /// Bytes of one element.
     pub(crate) fn element_bytes(&self) -> usize {
         self.precision.storage().size_bytes()
+    }
+
+    /// Steps of the sum over k, each of which covers [`ROW_BYTES`] of every row.
+    pub(crate) fn steps(&self) -> usize {
+        (self.k * self.element_bytes()).div_ceil(ROW_BYTES)
     }
 
     /// The widest load that fits the left operand's layout; `None` where not even 4 bytes do.

@@ -44,11 +44,14 @@ pub(super) const TILES: &[Tile] = &[
     by_warps(128, 256, [2, 4], 3),
     by_warps(256, 128, [4, 2], 3),
     by_warps(256, 64, [4, 1], 4),
+    by_warpgroups(64, 64, 1, 3),
     by_warpgroups(64, 64, 1, 4),
     by_warpgroups(64, 64, 1, 6),
+    by_warpgroups(64, 128, 1, 3),
     by_warpgroups(64, 128, 1, 4),
     by_warpgroups(64, 128, 1, 6),
     by_warpgroups(64, 256, 1, 4),
+    by_warpgroups(128, 64, 2, 3),
     by_warpgroups(128, 64, 2, 4),
     by_warpgroups(128, 64, 2, 6),
     by_warpgroups(128, 128, 2, 3),
@@ -75,9 +78,9 @@ impl Tile {
         self.warps_m * self.warps_n * 32
     }
 
-    /// Dynamic shared memory: the stages, or the tile of sums that follows them.
-    pub(super) fn shared_bytes(&self) -> usize {
-        let stages = self.stages * (self.m + self.n) * ROW_BYTES;
+    /// Dynamic shared memory for so many steps: the stages that are used, or the tile of sums that follows them.
+    pub(super) fn shared_bytes(&self, steps: usize) -> usize {
+        let stages = self.stages.min(steps) * (self.m + self.n) * ROW_BYTES;
         let sums = self.m * (self.n + 8) * size_of::<f32>();
         stages.max(sums)
     }
@@ -85,11 +88,11 @@ impl Tile {
     /// True where the chip has what multiplies, and room for a block.
     pub(super) fn is_available(&self, chip: Chip) -> bool {
         let has_multiplier = self.multiplier == Multiplier::Warp || chip.is_hopper();
-        has_multiplier && self.shared_bytes() <= chip.shared_bytes_per_block as usize
+        has_multiplier && self.shared_bytes(self.stages) <= chip.shared_bytes_per_block as usize
     }
 
-    /// How many blocks one SM holds, as far as shared memory, threads and registers tell.
-    pub(super) fn blocks_per_sm(&self, chip: Chip) -> usize {
+    /// How many blocks of so many steps one SM holds, as far as shared memory, threads and registers tell.
+    pub(super) fn blocks_per_sm(&self, steps: usize, chip: Chip) -> usize {
         const REGISTERS_PER_SM: usize = 65_536;
         const THREADS_PER_SM: usize = 2048;
         const SHARED_BYTES_RESERVED: usize = 1024;
@@ -99,7 +102,7 @@ impl Tile {
         };
         let registers = (self.m * self.n / self.threads() + registers_besides_sums).min(255);
         let by_shared =
-            chip.shared_bytes_per_sm as usize / (self.shared_bytes() + SHARED_BYTES_RESERVED);
+            chip.shared_bytes_per_sm as usize / (self.shared_bytes(steps) + SHARED_BYTES_RESERVED);
         let by_registers = REGISTERS_PER_SM / (self.threads() * registers);
         by_shared.min(by_registers).min(THREADS_PER_SM / self.threads()).max(1)
     }
@@ -121,7 +124,10 @@ mod tests {
     #[test]
     fn every_tile_fits_a_block_and_its_warps_fit_the_tile() {
         for tile in TILES {
-            assert!(tile.shared_bytes() <= Chip::H200.shared_bytes_per_block as usize, "{tile:?}");
+            assert!(
+                tile.shared_bytes(100) <= Chip::H200.shared_bytes_per_block as usize,
+                "{tile:?}"
+            );
             assert!(tile.m.is_multiple_of(16 * tile.warps_m), "{tile:?}");
             assert!(tile.n.is_multiple_of(16 * tile.warps_n), "{tile:?}");
             assert!(tile.multiplier == Multiplier::Warp || [64, 128, 256].contains(&tile.n));

@@ -22,8 +22,12 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     let storage = site.precision.storage();
     let channels = shape.image.channels;
     let padded = padded_columns(channels, storage);
-    let k = shape.image.kernel[0] * shape.image.kernel[1] * padded;
-    let image = Image { channels: padded, ..shape.image };
+    let pairing = Pairing::of(&shape.image, padded, storage);
+    let image = match pairing {
+        Some(pairing) => pairing.image(&shape.image, padded),
+        None => Image { channels: padded, ..shape.image },
+    };
+    let k = image.kernel[0] * image.kernel[1] * image.channels;
     let is_pointwise = image.kernel == [1, 1]
         && image.strides == [1, 1]
         && image.pads_begin == [0, 0]
@@ -34,7 +38,10 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
         k,
         stack: 1,
         stack_steps: [0; 3],
-        left: if is_pointwise { Left::Matrix { stride: padded } } else { Left::Image(image) },
+        left: match is_pointwise {
+            true => Left::Matrix { stride: padded },
+            false => Left::Image(image),
+        },
         right: Right { by_rows: false, stride: right_stride(k, storage), is_weights: true },
         bias: bias.as_ref().map(|_| Storage::F32),
         has_residual: epilogue.has_residual,
@@ -46,10 +53,25 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     }
     let right = site.weights.get_or_make(
         shape.weights,
-        format!("filters {:?} padded {padded} {storage:?}", shape.weights.shape()),
-        |weights| filters_by_rows(weights, &shape, padded, problem.right.stride, storage),
+        format!("filters {:?} padded {padded} {pairing:?} {storage:?}", shape.weights.shape()),
+        |weights| {
+            let first_tap = pairing.map_or(0, |pairing| pairing.first_tap);
+            let columns = k / image.kernel[0];
+            let row_stride = problem.right.stride;
+            stored_rows(shape.filters, k, row_stride, storage, |filter, column| {
+                let (tap_y, rest) = (column / columns, column % columns);
+                let (tap_x, channel) = (rest / padded, rest % padded);
+                let [height, width] = shape.image.kernel;
+                match tap_x.checked_sub(first_tap) {
+                    Some(tap_x) if tap_x < width && channel < channels => {
+                        weights[((filter * channels + channel) * height + tap_y) * width + tap_x]
+                    }
+                    _ => 0.0,
+                }
+            })
+        },
     )?;
-    let pixels = shape.batch * image.size[0] * image.size[1];
+    let pixels = shape.batch * shape.image.size[0] * shape.image.size[1];
     let is_padded = padded != channels;
     let workspace_from = match is_padded {
         true => (pixels * padded * storage.size_bytes()).next_multiple_of(256),
@@ -124,21 +146,90 @@ pub(super) fn windows<'a>(
     fits.then_some(Windows { batch, filters, image, weights })
 }
 
-/// Filters `[filters, channels, height, width]` as rows of taps of channels, padded as the image is.
-fn filters_by_rows(
-    weights: &[f32],
-    shape: &Windows<'_>,
-    padded: usize,
-    stride: usize,
-    storage: Storage,
-) -> Vec<u8> {
-    let channels = shape.image.channels;
-    let taps = shape.image.kernel[0] * shape.image.kernel[1];
-    stored_rows(shape.filters, taps * padded, stride, storage, |filter, column| {
-        let (tap, channel) = (column / padded, column % padded);
-        match channel < channels {
-            true => weights[(filter * channels + channel) * taps + tap],
-            false => 0.0,
+/// Two neighbouring pixels as one of twice the channels, so that a window that moves by two pixels takes wide loads.
+#[derive(Clone, Copy, Debug)]
+struct Pairing {
+    /// The place of the filter's first tap among the pixels of the window's pairs: 0 or 1.
+    first_tap: usize,
+    /// Pairs of pixels that a row of the window touches.
+    pairs: usize,
+    /// Pairs before the image that the first window starts at.
+    pad_begin: usize,
+}
+
+impl Pairing {
+    /// Where the window moves by two pixels, whose channels are too few for a load of 16 bytes and whose pairs are
+    /// enough.
+    fn of(image: &Image, padded: usize, storage: Storage) -> Option<Self> {
+        let pixel_bytes = padded * storage.size_bytes();
+        let fits = pixel_bytes == 8
+            && image.strides[1] == 2
+            && image.dilations[1] == 1
+            && image.size[1].is_multiple_of(2);
+        let pad = image.pads_begin[1];
+        let first_tap = pad % 2;
+        fits.then(|| Self {
+            first_tap,
+            pairs: (first_tap + image.kernel[1]).div_ceil(2),
+            pad_begin: pad.div_ceil(2),
+        })
+    }
+
+    /// The image of pairs.
+    fn image(&self, image: &Image, padded: usize) -> Image {
+        Image {
+            size: [image.size[0], image.size[1] / 2],
+            channels: 2 * padded,
+            kernel: [image.kernel[0], self.pairs],
+            strides: [image.strides[0], 1],
+            pads_begin: [image.pads_begin[0], self.pad_begin],
+            ..*image
         }
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every tap of every window lies in the pair, and at the place in it, that the image of pairs says.
+    #[test]
+    fn pairs_hold_the_pixels_of_their_windows() {
+        for (kernel, pad, width) in [(7, 3, 224), (3, 1, 32), (3, 0, 8), (5, 2, 10), (2, 0, 6)] {
+            let image = Image {
+                size: [width; 2],
+                channels: 3,
+                output: [(width + 2 * pad - kernel) / 2 + 1; 2],
+                kernel: [kernel; 2],
+                strides: [2; 2],
+                dilations: [1; 2],
+                pads_begin: [pad; 2],
+            };
+            let pairing = Pairing::of(&image, 4, Storage::F16).unwrap();
+            let paired = pairing.image(&image, 4);
+            for output in 0..image.output[1] {
+                for tap in 0..kernel {
+                    let pixel = (2 * output + tap) as isize - pad as isize;
+                    let place = pairing.first_tap + tap;
+                    let pair = (output + place / 2) as isize - paired.pads_begin[1] as isize;
+                    assert_eq!(
+                        pixel,
+                        2 * pair + (place % 2) as isize,
+                        "kernel {kernel}, pad {pad}"
+                    );
+                    assert!(place / 2 < paired.kernel[1]);
+                }
+            }
+        }
+        let plain = Image {
+            size: [8; 2],
+            channels: 3,
+            output: [6; 2],
+            kernel: [3; 2],
+            strides: [1; 2],
+            dilations: [1; 2],
+            pads_begin: [0; 2],
+        };
+        assert!(Pairing::of(&plain, 4, Storage::F16).is_none());
+    }
 }
