@@ -11,6 +11,7 @@ use super::place::Place;
 use super::placement::{Placement, place};
 use super::schedule::{Action, Schedule, schedule};
 use super::select::select;
+use super::siblings;
 use super::steps::{DeviceStep, DeviceValue, HostOperand, HostSource, HostStep, Stage};
 use super::target::Target;
 use super::task::{Selector, Task, Tasks, Work, tasks};
@@ -27,7 +28,12 @@ pub(crate) fn build(
     graph: &OptimizedGraph,
     target: &Target<'_>,
 ) -> Result<ExecutionPlan, DeviceError> {
-    build_with(graph, target, &chains::group(graph, target.precision), &select)
+    build_with(
+        graph,
+        target,
+        &siblings::join(graph, chains::group(graph, target.precision)),
+        &select,
+    )
 }
 
 /// Builds the plan with the nodes in groups, and kernels of the selector's choice.

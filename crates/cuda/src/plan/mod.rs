@@ -10,6 +10,7 @@ pub(crate) mod place;
 pub(crate) mod placement;
 mod schedule;
 pub(crate) mod select;
+pub(crate) mod siblings;
 pub(crate) mod site;
 pub(crate) mod steps;
 pub(crate) mod target;

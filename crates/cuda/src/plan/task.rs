@@ -9,6 +9,7 @@ use weft_ir::{Fact, InputFacts, Node, Operator, OptimizedGraph, ValueId};
 
 use super::chooser::{Extent, Problem};
 use super::select::elementwise::{ChainSelected, select_chain};
+use super::select::linear::select_siblings;
 use super::site::{Selected, Selection, Site};
 use super::target::Target;
 use crate::launch::{Argument, Candidate};
@@ -118,8 +119,12 @@ pub(super) fn tasks(
     let mut drafts = Vec::new();
     for group in groups {
         let sites: Vec<Site<'_>> = group.iter().map(site).collect();
-        if let Some(chain) = Draft::of_chain(&sites, target)? {
-            drafts.push(chain);
+        let joined = match Draft::of_siblings(&sites, target)? {
+            None => Draft::of_chain(&sites, target)?,
+            siblings => siblings,
+        };
+        if let Some(joined) = joined {
+            drafts.push(joined);
             continue;
         }
         for site in &sites {
@@ -136,7 +141,7 @@ pub(super) fn tasks(
 
 /// A task before it is decided how it is computed.
 struct Draft<'a> {
-    /// The only node, or the last one of a chain.
+    /// The only node, or the last one of several.
     node: &'a Node,
     flops: u64,
     inputs: Vec<Option<ValueId>>,
@@ -164,6 +169,22 @@ impl<'a> Draft<'a> {
             draft.selected = None;
         }
         Ok(draft)
+    }
+
+    /// `None` where there is one node alone, or they are not products that one launch computes.
+    fn of_siblings(sites: &[Site<'a>], target: &Target<'_>) -> Result<Option<Self>, DeviceError> {
+        let [_, .., last] = sites else { return Ok(None) };
+        let candidates =
+            select_siblings(sites).map_err(|error| target.in_node(&last.node.name, error))?;
+        let Some(candidates) = candidates else { return Ok(None) };
+        let draft = Self {
+            node: last.node,
+            flops: sites.iter().map(|site| flops(site.node, site.graph)).sum(),
+            selected: Some(Selected { candidates, reads: vec![0] }),
+            inputs: vec![last.node.input(0)],
+            outputs: sites.iter().map(|site| site.node.output()).collect(),
+        };
+        Ok(draft.is_resident(last.graph, target).then_some(draft))
     }
 
     /// `None` where there is one node alone, or no kernel for all of them.

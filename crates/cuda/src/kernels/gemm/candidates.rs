@@ -325,7 +325,7 @@ mod tests {
             output: Argument::Output(0),
         };
         let first = |problem: &GemmProblem, chip| {
-            candidates(problem, &[operands.clone()], chip, 0)[0].clone()
+            candidates(problem, std::slice::from_ref(&operands), chip, 0)[0].clone()
         };
         let long = product(49, 512, 4608, Precision::F16);
         assert!(first(&long, Chip::H200).launches[0].grid[1] > 1);

@@ -145,9 +145,4 @@ impl GemmProblem {
             && self.left_load_bytes().is_some()
             && self.right_load_bytes().is_some()
     }
-
-    /// Floating-point operations.
-    pub(crate) fn flops(&self) -> f64 {
-        2.0 * self.m as f64 * self.n as f64 * self.k as f64 * self.stack as f64
-    }
 }

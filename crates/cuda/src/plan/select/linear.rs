@@ -1,5 +1,8 @@
 //! Products with a constant matrix.
 
+use std::sync::Arc;
+
+use weft_device::DeviceError;
 use weft_ir::operators::fused::FusedMatMul;
 
 use super::epilogue::{bias_weights, right_stride};
@@ -7,71 +10,123 @@ use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
 use crate::kernels::stored::stored_rows;
-use crate::launch::Argument;
+use crate::launch::{Argument, Candidate, DeviceWeights};
 use crate::plan::site::{Selected, Selection, Site};
+
+/// A product with its weights on the device.
+struct Linear {
+    problem: GemmProblem,
+    right: Arc<DeviceWeights>,
+    bias: Option<Arc<DeviceWeights>>,
+    /// Columns of the rows as they are given, where they have to be padded.
+    unpadded: Option<usize>,
+}
 
 /// A [`FusedMatMul`] whose matrix and bias are constants.
 pub(super) fn select(site: &Site<'_>) -> Selection {
-    let Some(operator) = site.operator::<FusedMatMul>() else { return Ok(None) };
-    let (Some(left), Some(output), Some(matrix)) =
-        (site.float_input(0), site.float_output(), site.f32_constant(1))
-    else {
-        return Ok(None);
-    };
-    let has_residual = operator.epilogue.has_residual;
-    let residual_fits = !has_residual || site.float_input(3).as_ref() == Some(&output);
-    let Some((k, n)) = operator.matrix_size(matrix.shape()) else { return Ok(None) };
-    let bias_fits = !site.has_input(2) || site.f32_constant(2).is_some_and(|bias| bias.len() == n);
-    if !residual_fits || !bias_fits || output.last() != Some(&n) || left.last() != Some(&k) {
-        return Ok(None);
-    }
+    let Some(linear) = Linear::of(site)? else { return Ok(None) };
+    let problem = &linear.problem;
     let storage = site.precision.storage();
-    let bias = bias_weights(site)?;
-    let m = left[..left.len() - 1].iter().product();
-    let padded = padded_columns(k, storage);
-    let problem = GemmProblem {
-        m,
-        n,
-        k,
-        stack: 1,
-        stack_steps: [0; 3],
-        left: Left::Matrix { stride: padded },
-        right: Right { by_rows: false, stride: right_stride(k, storage), is_weights: true },
-        bias: bias.as_ref().map(|_| Storage::F32),
-        has_residual,
-        activation: operator.epilogue.activation,
-        precision: site.precision,
+    let Left::Matrix { stride } = problem.left else { unreachable!("rows are a matrix") };
+    let workspace_from = match linear.unpadded {
+        Some(_) => (problem.m * stride * storage.size_bytes()).next_multiple_of(256),
+        None => 0,
     };
-    if !problem.is_supported() {
-        return Ok(None);
-    }
-    let transpose_right = operator.transpose_right;
-    let right = site.weights.get_or_make(
-        matrix,
-        format!("matrix {k}x{n} transposed {transpose_right} {storage:?}"),
-        |weights| {
-            stored_rows(n, k, problem.right.stride, storage, |row, column| match transpose_right {
-                true => weights[row * k + column],
-                false => weights[column * n + row],
-            })
-        },
-    )?;
-    let is_padded = padded != k;
-    let workspace_from =
-        if is_padded { (m * padded * storage.size_bytes()).next_multiple_of(256) } else { 0 };
     let padded_left = Argument::Workspace { offset_bytes: 0 };
-    let operands = Operands {
-        left: if is_padded { padded_left.clone() } else { Argument::Input(0) },
-        right: Argument::Weights(right),
-        bias: bias.map_or(Argument::Null, Argument::Weights),
-        residual: if has_residual { Argument::Input(3) } else { Argument::Null },
-        output: Argument::Output(0),
-    };
-    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from);
-    if is_padded {
-        let pad = pad_rows_launch(storage, m, k, Argument::Input(0), padded_left);
+    let left = if linear.unpadded.is_some() { padded_left.clone() } else { Argument::Input(0) };
+    let mut candidates =
+        candidates(problem, &[linear.operands(left, 0)], site.chip, workspace_from);
+    if let Some(columns) = linear.unpadded {
+        let pad = pad_rows_launch(storage, problem.m, columns, Argument::Input(0), padded_left);
         candidates.iter_mut().for_each(|candidate| candidate.launches.insert(0, pad.clone()));
     }
-    let reads = if has_residual { vec![0, 3] } else { vec![0] };
+    let reads = if problem.has_residual { vec![0, 3] } else { vec![0] };
     Ok((!candidates.is_empty()).then_some(Selected { candidates, reads }))
+}
+
+/// The candidates for several products of the same rows in one launch, whose only input those rows are and whose outputs
+/// stand in the order of the sites; `None` where that cannot be.
+pub(crate) fn select_siblings(sites: &[Site<'_>]) -> Result<Option<Vec<Candidate>>, DeviceError> {
+    let mut all = Vec::with_capacity(sites.len());
+    for site in sites {
+        let Some(linear) = Linear::of(site)? else { return Ok(None) };
+        all.push(linear);
+    }
+    let Some(first) = all.first() else { return Ok(None) };
+    let is_alike = |linear: &Linear| {
+        linear.problem == first.problem && linear.unpadded.is_none() && !linear.problem.has_residual
+    };
+    if !all.iter().all(is_alike)
+        || sites.iter().any(|site| site.node.input(0) != sites[0].node.input(0))
+    {
+        return Ok(None);
+    }
+    let operands: Vec<Operands> = all
+        .iter()
+        .enumerate()
+        .map(|(output, linear)| linear.operands(Argument::Input(0), output))
+        .collect();
+    let candidates = candidates(&first.problem, &operands, sites[0].chip, 0);
+    Ok((!candidates.is_empty()).then_some(candidates))
+}
+
+impl Linear {
+    fn operands(&self, left: Argument, output: usize) -> Operands {
+        Operands {
+            left,
+            right: Argument::Weights(self.right.clone()),
+            bias: self.bias.clone().map_or(Argument::Null, Argument::Weights),
+            residual: if self.problem.has_residual { Argument::Input(3) } else { Argument::Null },
+            output: Argument::Output(output),
+        }
+    }
+
+    fn of(site: &Site<'_>) -> Result<Option<Self>, DeviceError> {
+        let Some(operator) = site.operator::<FusedMatMul>() else { return Ok(None) };
+        let (Some(left), Some(output), Some(matrix)) =
+            (site.float_input(0), site.float_output(), site.f32_constant(1))
+        else {
+            return Ok(None);
+        };
+        let has_residual = operator.epilogue.has_residual;
+        let residual_fits = !has_residual || site.float_input(3).as_ref() == Some(&output);
+        let Some((k, n)) = operator.matrix_size(matrix.shape()) else { return Ok(None) };
+        let bias_fits =
+            !site.has_input(2) || site.f32_constant(2).is_some_and(|bias| bias.len() == n);
+        if !residual_fits || !bias_fits || output.last() != Some(&n) || left.last() != Some(&k) {
+            return Ok(None);
+        }
+        let storage = site.precision.storage();
+        let bias = bias_weights(site)?;
+        let padded = padded_columns(k, storage);
+        let problem = GemmProblem {
+            m: left[..left.len() - 1].iter().product(),
+            n,
+            k,
+            stack: 1,
+            stack_steps: [0; 3],
+            left: Left::Matrix { stride: padded },
+            right: Right { by_rows: false, stride: right_stride(k, storage), is_weights: true },
+            bias: bias.as_ref().map(|_| Storage::F32),
+            has_residual,
+            activation: operator.epilogue.activation,
+            precision: site.precision,
+        };
+        if !problem.is_supported() {
+            return Ok(None);
+        }
+        let transpose_right = operator.transpose_right;
+        let right = site.weights.get_or_make(
+            matrix,
+            format!("matrix {k}x{n} transposed {transpose_right} {storage:?}"),
+            |weights| {
+                let stride = problem.right.stride;
+                stored_rows(n, k, stride, storage, |row, column| match transpose_right {
+                    true => weights[row * k + column],
+                    false => weights[column * n + row],
+                })
+            },
+        )?;
+        Ok(Some(Self { problem, right, bias, unpadded: (padded != k).then_some(k) }))
+    }
 }

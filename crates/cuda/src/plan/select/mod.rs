@@ -7,7 +7,7 @@ pub(crate) mod elementwise;
 mod epilogue;
 mod indexing;
 mod layout;
-mod linear;
+pub(crate) mod linear;
 mod pooling;
 mod products;
 mod recurrent;
