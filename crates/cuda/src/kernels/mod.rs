@@ -13,6 +13,7 @@ pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod joined;
 pub(crate) mod normalise;
+pub(crate) mod normalise_columns;
 pub(crate) mod pad;
 pub(crate) mod pad_rows;
 pub(crate) mod pooling;
@@ -41,6 +42,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     gemm::samples,
     joined::samples,
     normalise::samples,
+    normalise_columns::samples,
     pad::samples,
     pad_rows::samples,
     pooling::samples,

@@ -8,6 +8,7 @@ mod epilogue;
 mod indexing;
 mod layout;
 pub(crate) mod linear;
+mod normalisation;
 mod pooling;
 mod products;
 mod recurrent;
@@ -33,6 +34,7 @@ const SELECTORS: &[fn(&Site<'_>) -> Selection] = &[
     reductions::select,
     resize::select,
     rows::select,
+    normalisation::select,
     indexing::select,
 ];
 

@@ -8,6 +8,7 @@ pub(super) fn cases() -> Vec<Case> {
     plain(&mut cases);
     transposed(&mut cases);
     fused(&mut cases);
+    cases.push(normalised());
     resized(&mut cases);
     cases
 }
@@ -102,6 +103,20 @@ fn fused(cases: &mut Vec<Case>) {
         let name = format!("a block of {channels} channels in {group} groups with {activation}");
         cases.push(block.finish(&name, &[scaled]));
     }
+}
+
+/// A convolution whose channels are normalised, which leaves them last.
+fn normalised() -> Case {
+    let mut case = CaseBuilder::new(OPSET);
+    let x = case.operand(&floats(&[2, 5, 9, 8])).unwrap();
+    let kernel = case.operand(&filters(&[24, 5, 3, 3])).unwrap();
+    let conv = case.node("Conv", &[x, kernel], none());
+    let scale = case.operand(&weights(&[24])).unwrap();
+    let normal = case.node("InstanceNormalization", &[conv, scale, scale], none());
+    let active = case.node("Relu", &[normal], none());
+    let kernel = case.operand(&filters(&[3, 24, 1, 1])).unwrap();
+    let last = case.node("Conv", &[active, kernel], none());
+    case.finish("a convolution, its channels normalised", &[last])
 }
 
 fn resized(cases: &mut Vec<Case>) {
