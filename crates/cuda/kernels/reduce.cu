@@ -196,10 +196,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < WIDTH; j++) states[j] = initial;
     if (is_inside) {
         const FROM *start = from + size_t(outer) * shape.along * shape.inner + group * WIDTH;
-        for (u32 i = begin + lane; i < end; i += LANES) {
-            Vector<FROM, WIDTH> read = *reinterpret_cast<const Vector<FROM, WIDTH> *>(start + size_t(i) * shape.inner);
+        // What one thread asks memory for before it waits for any of it.
+        constexpr int BATCH = 8;
+        for (u32 first = begin + lane; first < end; first += BATCH * LANES) {
+            Vector<FROM, WIDTH> read[BATCH];
 #pragma unroll
-            for (int j = 0; j < WIDTH; j++) states[j] = combined(states[j], state_of(read.at[j]));
+            for (int b = 0; b < BATCH; b++) {
+                u32 i = first + b * LANES;
+                if (i < end) read[b] = *reinterpret_cast<const Vector<FROM, WIDTH> *>(start + size_t(i) * shape.inner);
+            }
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+                if (first + b * LANES < end)
+#pragma unroll
+                    for (int j = 0; j < WIDTH; j++) states[j] = combined(states[j], state_of(read[b].at[j]));
         }
     }
     combine_lanes(of_lane, states, lane, column);

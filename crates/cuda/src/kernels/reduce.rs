@@ -24,7 +24,7 @@ const COLUMNS: usize = 8;
 /// The most blocks that share one result: the last of them combines their results with one warp.
 const MAX_SPLITS: usize = 32;
 /// The fewest steps of a block that are worth a share of their own.
-const LEAST_STEPS: usize = 4;
+const LEAST_STEPS: usize = 16;
 
 /// Where scratch memory may start.
 const ALIGNMENT_BYTES: usize = 256;
@@ -377,7 +377,7 @@ mod tests {
         let geometry = |pass| Geometry::new(pass, Storage::F16, Chip::H200);
         let pooled = geometry(Pass { outer: 1, along: 3136, inner: 72 });
         assert_eq!((pooled.entry, pooled.width, pooled.parts), ("reduce_columns", 8, 2));
-        assert!(pooled.splits > 8);
+        assert!(pooled.splits > 4);
         let small = geometry(Pass { outer: 1, along: 49, inner: 960 });
         assert_eq!((small.splits, small.parts), (1, 15));
         let rows = geometry(Pass { outer: 128, along: 768, inner: 1 });
