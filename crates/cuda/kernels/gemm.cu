@@ -383,17 +383,17 @@ DEVICE float4 read_remote(u32 address, u32 rank) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     gemm(const __grid_constant__ Problem p, const __grid_constant__ Operands operands,
-         float *__restrict__ workspace, u32 *__restrict__ counters) {
+         float *workspace, u32 *counters) {
     extern __shared__ __align__(1024) u8 shared[];
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
     int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
     int split = blockIdx.y;
     int group = GROUP > 1 ? blockIdx.z : 0, stacked = GROUP > 1 ? 0 : blockIdx.z;
-    const STORAGE *__restrict__ left = operands.of[group].left + stacked * p.left_step;
-    const STORAGE *__restrict__ right = operands.of[group].right + stacked * p.right_step;
-    const BIAS *__restrict__ bias = operands.of[group].bias;
-    const STORAGE *__restrict__ residual = operands.of[group].residual + stacked * p.output_step;
-    STORAGE *__restrict__ output = operands.of[group].output + stacked * p.output_step;
+    const STORAGE *left = operands.of[group].left + stacked * p.left_step;
+    const STORAGE *right = operands.of[group].right + stacked * p.right_step;
+    const BIAS *bias = operands.of[group].bias;
+    const STORAGE *residual = operands.of[group].residual + stacked * p.output_step;
+    STORAGE *output = operands.of[group].output + stacked * p.output_step;
 
     int first_step = split * p.steps_per_split;
     int steps = p.steps - first_step;
