@@ -160,7 +160,8 @@ struct LeftLoader {
             int valid = left < 0 ? 0 : (left < LOAD_BYTES ? left : LOAD_BYTES);
             const STORAGE *from = valid > 0 ? base + offset[i] + k : base;
 #endif
-            copy_async<LOAD_BYTES>(tile + place<ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
+            // Neighbouring taps of a filter read the same pixels.
+            copy_async<LOAD_BYTES, (TAPS > 1)>(tile + place<ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
         }
     }
 
@@ -335,34 +336,65 @@ DEVICE void multiply_step(float (&sums)[MMA_M][MMA_N][4], u32 left_tile, u32 rig
 // --- Finishing -----------------------------------------------------------------------------------------------------
 
 typedef Vector<STORAGE, STORE_ELEMENTS> Stored;
+constexpr int ROW_STORES = TILE_N / STORE_ELEMENTS;
+constexpr int STORES_OF_THREAD = (TILE_M * ROW_STORES + THREADS - 1) / THREADS;
+// Residuals that one thread asks for before it waits for any of them.
+constexpr int BATCH = !HAS_RESIDUAL ? 1 : STORES_OF_THREAD < 4 ? STORES_OF_THREAD : 4;
 
-// Adds bias and residual to neighbours in one row, applies the activation, and stores them.
-DEVICE void store(const Problem &p, float (&values)[STORE_ELEMENTS], int m, int n, const BIAS *bias, const Stored &added,
-                  STORAGE *output) {
+// What follows the sums of one tile: each thread finishes neighbours in a row, the same columns in every row it has.
+struct Finish {
+    int first_m, first_n;
+    // The rows of the tile that this block finishes.
+    int first_row, stores;
+    float bias[STORE_ELEMENTS];
+    Stored residuals[BATCH];
+
+    DEVICE int row(int at) const { return first_row + at / ROW_STORES; }
+    DEVICE int column(int at) const { return at % ROW_STORES * STORE_ELEMENTS; }
+    DEVICE bool is_inside(const Problem &p, int at) const {
+        return at < stores && first_m + row(at) < p.m && first_n + column(at) < p.n;
+    }
+
+    DEVICE void load_bias(const Problem &p, const BIAS *from, int at) {
 #if HAS_BIAS
+        int n = first_n + column(at);
+        if (n < p.n) {
+            Vector<BIAS, STORE_ELEMENTS> read = *(const Vector<BIAS, STORE_ELEMENTS> *)(from + n);
 #pragma unroll
-    for (int e = 0; e < STORE_ELEMENTS; e++) values[e] += to_float(bias[n + e]);
+            for (int e = 0; e < STORE_ELEMENTS; e++) bias[e] = to_float(read.at[e]);
+        }
 #endif
+    }
+
+    DEVICE void load_residuals(const Problem &p, const STORAGE *from, int first) {
 #if HAS_RESIDUAL
 #pragma unroll
-    for (int e = 0; e < STORE_ELEMENTS; e++) values[e] += to_float(added.at[e]);
+        for (int b = 0; b < BATCH; b++) {
+            int at = first + b * THREADS;
+            i64 place = (i64)(first_m + row(at)) * p.output_stride + first_n + column(at);
+            if (is_inside(p, at)) residuals[b] = *(const Stored *)(from + place);
+        }
 #endif
-    Stored stored;
+    }
+
+    // Adds bias and residual, applies the activation, and stores.
+    DEVICE void store(const Problem &p, const float (&sums)[STORE_ELEMENTS], int b, int at, STORAGE *output) const {
+        Stored stored;
 #pragma unroll
-    for (int e = 0; e < STORE_ELEMENTS; e++) stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(values[e], p.activation));
-    *(Stored *)(output + (i64)m * p.output_stride + n) = stored;
-}
+        for (int e = 0; e < STORE_ELEMENTS; e++) {
+            float value = sums[e];
+            if (HAS_BIAS) value += bias[e];
+            if (HAS_RESIDUAL) value += to_float(residuals[b].at[e]);
+            stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(value, p.activation));
+        }
+        i64 place = (i64)(first_m + row(at)) * p.output_stride + first_n + column(at);
+        *(Stored *)(output + place) = stored;
+    }
+};
 
 // Clusters are there from Hopper on; elsewhere the host launches nothing that asks for them.
 #define HAS_CLUSTERS (__CUDA_ARCH__ >= 900)
 
-DEVICE u32 cluster_rank() {
-    u32 rank = 0;
-#if HAS_CLUSTERS
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-#endif
-    return rank;
-}
 DEVICE void cluster_barrier() {
 #if HAS_CLUSTERS
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -391,7 +423,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     int group = GROUP > 1 ? blockIdx.z : 0, stacked = GROUP > 1 ? 0 : blockIdx.z;
     const STORAGE *left = operands.of[group].left + stacked * p.left_step;
     const STORAGE *right = operands.of[group].right + stacked * p.right_step;
-    const BIAS *bias = operands.of[group].bias;
+    const BIAS *__restrict__ bias = operands.of[group].bias;
     const STORAGE *residual = operands.of[group].residual + stacked * p.output_step;
     STORAGE *output = operands.of[group].output + stacked * p.output_step;
 
@@ -402,12 +434,24 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     u32 tiles = shared_address(shared);
     LeftLoader left_loader;
     RightLoader right_loader;
+    Finish finish;
+    finish.first_m = tile_m * TILE_M;
+    finish.first_n = tile_n * TILE_N;
+    finish.first_row = 0;
+    finish.stores = TILE_M * ROW_STORES;
+#if REDUCTION == REDUCTION_CLUSTER
+    // The blocks of a cluster share the rows of their tile.
+    int rows_of_block = (TILE_M + p.splits - 1) / p.splits;
+    finish.first_row = split * rows_of_block;
+    finish.stores = max(min(TILE_M - finish.first_row, rows_of_block), 0) * ROW_STORES;
+#endif
     release_successor();
 #if !RIGHT_IS_WEIGHTS
     await_predecessor();
 #endif
     right_loader.start(p, right, tile_n, first_step * TILE_K);
-#pragma unroll
+// Not unrolled: what runs once should be short, since fetching its instructions takes longer than running them.
+#pragma unroll 1
     for (int s = 0; s < STEPS_AHEAD; s++) {
         if (s < steps) right_loader.load(p, tiles + s * STAGE_BYTES + LEFT_BYTES, tile_n);
         right_loader.advance();
@@ -417,12 +461,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     // Weights are there from the start; only what the predecessor computes has to be waited for.
     await_predecessor();
 #endif
-#pragma unroll
+#pragma unroll 1
     for (int s = 0; s < STEPS_AHEAD; s++) {
         if (s < steps) left_loader.load(p, tiles + s * STAGE_BYTES);
         left_loader.advance(p);
         commit_copies();
     }
+    finish.load_bias(p, bias, threadIdx.x);
+    if (REDUCTION != REDUCTION_WORKSPACE) finish.load_residuals(p, residual, threadIdx.x);
 
     float sums[MMA_M][MMA_N][4];
 #if !BY_WARPGROUP
@@ -435,6 +481,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #endif
 
     int stage = 0, next_stage = STEPS_AHEAD;
+#pragma unroll 1
     for (int step = 0; step < steps; step++) {
         await_copies<STEPS_AHEAD - 1>();
 #if BY_WARPGROUP
@@ -475,13 +522,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             *(float2 *)&sum_tile[row * SUM_STRIDE + column] = make_float2(sums[i][j][0], sums[i][j][1]);
             *(float2 *)&sum_tile[(row + 8) * SUM_STRIDE + column] = make_float2(sums[i][j][2], sums[i][j][3]);
         }
-    int first_row = 0, rows = TILE_M;
 #if REDUCTION == REDUCTION_CLUSTER
     cluster_barrier();
-    u32 rank = cluster_rank();
-    rows = (TILE_M + p.splits - 1) / p.splits;
-    first_row = rank * rows;
-    rows = TILE_M - first_row < rows ? TILE_M - first_row : rows;
 #else
     __syncthreads();
 #endif
@@ -505,26 +547,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __threadfence();
 #endif
 
-    constexpr int ROW_STORES = TILE_N / STORE_ELEMENTS;
-    // What one thread asks memory for before it waits for any of it.
-    constexpr int BATCH = 4;
-    for (int first = threadIdx.x; first < rows * ROW_STORES; first += BATCH * THREADS) {
-        Stored added[BATCH];
-#if HAS_RESIDUAL
+    if (REDUCTION == REDUCTION_WORKSPACE) finish.load_residuals(p, residual, threadIdx.x);
+#pragma unroll 1
+    for (int first = threadIdx.x; first < finish.stores; first += BATCH * THREADS) {
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
             int at = first + b * THREADS;
-            int m = tile_m * TILE_M + first_row + at / ROW_STORES, n = tile_n * TILE_N + at % ROW_STORES * STORE_ELEMENTS;
-            if (at < rows * ROW_STORES && m < p.m && n < p.n)
-                added[b] = *(const Stored *)(residual + (i64)m * p.output_stride + n);
-        }
-#endif
-#pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-            int at = first + b * THREADS;
-            int row = first_row + at / ROW_STORES, column = at % ROW_STORES * STORE_ELEMENTS;
-            int m = tile_m * TILE_M + row, n = tile_n * TILE_N + column;
-            if (at >= rows * ROW_STORES || m >= p.m || n >= p.n) continue;
+            int row = finish.row(at), column = finish.column(at);
+            if (!finish.is_inside(p, at)) continue;
             float values[STORE_ELEMENTS];
 #if REDUCTION == REDUCTION_NONE
 #pragma unroll
@@ -532,6 +562,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #else
 #pragma unroll
             for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = 0.f;
+#pragma unroll 4
             for (int part = 0; part < p.splits; part++) {
 #pragma unroll
                 for (int e = 0; e < STORE_ELEMENTS; e += 4) {
@@ -553,8 +584,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 }
             }
 #endif
-            store(p, values, m, n, bias, added[b], output);
+            if (THREADS % ROW_STORES != 0) finish.load_bias(p, bias, at);
+            finish.store(p, values, b, at, output);
         }
+        finish.load_residuals(p, residual, first + BATCH * THREADS);
     }
 #if REDUCTION == REDUCTION_CLUSTER
     // No block may leave while another still reads its sums.

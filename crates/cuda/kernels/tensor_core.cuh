@@ -11,8 +11,9 @@
 
 DEVICE u32 shared_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
 
-template <int BYTES> DEVICE void copy_async(u32 to, const void *from, int valid_bytes) {
-    if constexpr (BYTES == 16) {
+// Copies that other copies of the block will soon repeat are worth a place in the first cache.
+template <int BYTES, bool IS_REPEATED = false> DEVICE void copy_async(u32 to, const void *from, int valid_bytes) {
+    if constexpr (BYTES == 16 && !IS_REPEATED) {
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid_bytes));
     } else {
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(valid_bytes));
