@@ -16,7 +16,10 @@
 // One launch computes a stack of products whose operands lie at equal distances, or a GROUP of products of the same sizes
 // with operands of their own.
 //
-// Parameters: STORAGE, MATH, GROUP, BY_WARPGROUP, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
+// Threads copy their parts of the tiles, each for itself; or, where BULK_RIGHT and BULK_LEFT are set, one thread has the
+// copy engine bring whole tiles.
+//
+// Parameters: STORAGE, MATH, GROUP, BY_WARPGROUP, BULK_LEFT, BULK_RIGHT, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
 // CONVOLUTION, TAPS and KERNEL_X (of a filter, and of its rows), LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
 // STORE_ELEMENTS (neighbours that are stored at once), REDUCTION, ACTIVATION, HAS_BIAS, BIAS (its type), HAS_RESIDUAL.
 
@@ -80,12 +83,15 @@ constexpr int LEFT_ROWS = THREADS / LEFT_COLUMNS;
 constexpr int LEFT_LOADS = (TILE_M + LEFT_ROWS - 1) / LEFT_ROWS;
 constexpr int LOAD_ELEMENTS = LOAD_BYTES / ELEMENT_BYTES;
 
+// Large tiles have steps enough to make up for finding out beforehand which taps lie inside the image.
+#define USES_TAP_MASKS (BY_WARPGROUP && TAPS <= 32)
+
 // One thread's part of the left tiles: the same column of every LEFT_ROWS-th row.
 struct LeftLoader {
     const STORAGE *base;
     int offset[LEFT_LOADS];
 #if CONVOLUTION
-#if TAPS <= 32
+#if USES_TAP_MASKS
     // One bit for each tap: whether it lies inside the image.
     u32 taps_inside[LEFT_LOADS];
 #else
@@ -116,7 +122,7 @@ struct LeftLoader {
             offset[i] = (((int)image * p.height + first_y) * p.width + first_x) * p.channels;
             // A row past the end lies outside of every image.
             if (row >= p.m) first_y = -(1 << 24);
-#if TAPS <= 32
+#if USES_TAP_MASKS
             u32 columns = 0;
 #pragma unroll
             for (int tap = 0; tap < KERNEL_X; tap++)
@@ -147,7 +153,7 @@ struct LeftLoader {
         for (int i = 0; i < LEFT_LOADS; i++, row += LEFT_ROWS) {
             if (TILE_M % LEFT_ROWS != 0 && row >= TILE_M) break;
 #if CONVOLUTION
-#if TAPS <= 32
+#if USES_TAP_MASKS
             // Past the last tap no bit is set.
             bool is_inside = taps_inside[i] >> (tap_y * KERNEL_X + tap_x) & 1 && k < p.k;
 #else
@@ -161,7 +167,7 @@ struct LeftLoader {
             const STORAGE *from = valid > 0 ? base + offset[i] + k : base;
 #endif
             // Neighbouring taps of a filter read the same pixels.
-            copy_async<LOAD_BYTES, (TAPS > 1)>(tile + place<ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
+            copy_async<LOAD_BYTES, (BY_WARPGROUP && TAPS > 1)>(tile + place<ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
         }
     }
 
@@ -338,8 +344,8 @@ DEVICE void multiply_step(float (&sums)[MMA_M][MMA_N][4], u32 left_tile, u32 rig
 typedef Vector<STORAGE, STORE_ELEMENTS> Stored;
 constexpr int ROW_STORES = TILE_N / STORE_ELEMENTS;
 constexpr int STORES_OF_THREAD = (TILE_M * ROW_STORES + THREADS - 1) / THREADS;
-// Residuals that one thread asks for before it waits for any of them.
-constexpr int BATCH = !HAS_RESIDUAL ? 1 : STORES_OF_THREAD < 4 ? STORES_OF_THREAD : 4;
+// Residuals that one thread asks for before it waits for any of them. Blocks of a cluster have few rows to finish.
+constexpr int BATCH = !HAS_RESIDUAL || REDUCTION == REDUCTION_CLUSTER ? 1 : STORES_OF_THREAD < 4 ? STORES_OF_THREAD : 4;
 
 // What follows the sums of one tile: each thread finishes neighbours in a row, the same columns in every row it has.
 struct Finish {
@@ -415,14 +421,27 @@ DEVICE float4 read_remote(u32 address, u32 rank) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     gemm(const __grid_constant__ Problem p, const __grid_constant__ Operands operands,
-         float *workspace, u32 *counters) {
-    extern __shared__ __align__(1024) u8 shared[];
+         float *workspace, u32 *counters
+#if BULK_RIGHT
+         ,
+         const __grid_constant__ TileMap right_map
+#endif
+#if BULK_LEFT
+         ,
+         const __grid_constant__ TileMap left_map
+#endif
+    ) {
+    extern __shared__ __align__(1024) u8 shared_memory[];
+    u8 *shared = shared_memory;
+#if BULK_RIGHT
+    // Tiles lie at multiples of the pattern that the copy engine writes; the host has left room for that.
+    shared += -shared_address(shared) & 1023;
+    __shared__ __align__(8) u64 barriers[STAGES];
+#endif
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
     int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
     int split = blockIdx.y;
     int group = GROUP > 1 ? blockIdx.z : 0, stacked = GROUP > 1 ? 0 : blockIdx.z;
-    const STORAGE *left = operands.of[group].left + stacked * p.left_step;
-    const STORAGE *right = operands.of[group].right + stacked * p.right_step;
     const BIAS *__restrict__ bias = operands.of[group].bias;
     const STORAGE *residual = operands.of[group].residual + stacked * p.output_step;
     STORAGE *output = operands.of[group].output + stacked * p.output_step;
@@ -432,8 +451,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     steps = steps < 0 ? 0 : (steps < p.steps_per_split ? steps : p.steps_per_split);
 
     u32 tiles = shared_address(shared);
+#if !BULK_LEFT
     LeftLoader left_loader;
+#endif
+#if !BULK_RIGHT
     RightLoader right_loader;
+#endif
     Finish finish;
     finish.first_m = tile_m * TILE_M;
     finish.first_n = tile_n * TILE_N;
@@ -449,22 +472,49 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #if !RIGHT_IS_WEIGHTS
     await_predecessor();
 #endif
-    right_loader.start(p, right, tile_n, first_step * TILE_K);
+#if BULK_RIGHT
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++) start_barrier(shared_address(&barriers[s]));
+        show_barriers();
+    }
+    __syncthreads();
+    auto load_right = [&](int step, int to) {
+        if (threadIdx.x != 0) return;
+        u32 barrier = shared_address(&barriers[to]);
+        expect_bytes(barrier, RIGHT_BYTES + (BULK_LEFT ? LEFT_BYTES : 0));
+        copy_tile(tiles + to * STAGE_BYTES + LEFT_BYTES, right_map, (first_step + step) * TILE_K, tile_n * TILE_N, barrier);
+    };
+#else
+    right_loader.start(p, operands.of[group].right + stacked * p.right_step, tile_n, first_step * TILE_K);
+    auto load_right = [&](int, int to) {
+        right_loader.load(p, tiles + to * STAGE_BYTES + LEFT_BYTES, tile_n);
+        right_loader.advance();
+    };
+#endif
+#if BULK_LEFT
+    auto load_left = [&](int step, int to) {
+        if (threadIdx.x != 0) return;
+        copy_tile(tiles + to * STAGE_BYTES, left_map, (first_step + step) * TILE_K, tile_m * TILE_M, shared_address(&barriers[to]));
+    };
+#else
+    left_loader.start(p, operands.of[group].left + stacked * p.left_step, tile_m, first_step * TILE_K);
+    auto load_left = [&](int, int to) {
+        left_loader.load(p, tiles + to * STAGE_BYTES);
+        left_loader.advance(p);
+    };
+#endif
 // Not unrolled: what runs once should be short, since fetching its instructions takes longer than running them.
 #pragma unroll 1
     for (int s = 0; s < STEPS_AHEAD; s++) {
-        if (s < steps) right_loader.load(p, tiles + s * STAGE_BYTES + LEFT_BYTES, tile_n);
-        right_loader.advance();
+        if (s < steps) load_right(s, s);
     }
-    left_loader.start(p, left, tile_m, first_step * TILE_K);
 #if RIGHT_IS_WEIGHTS
     // Weights are there from the start; only what the predecessor computes has to be waited for.
     await_predecessor();
 #endif
 #pragma unroll 1
     for (int s = 0; s < STEPS_AHEAD; s++) {
-        if (s < steps) left_loader.load(p, tiles + s * STAGE_BYTES);
-        left_loader.advance(p);
+        if (s < steps) load_left(s, s);
         commit_copies();
     }
     finish.load_bias(p, bias, threadIdx.x);
@@ -481,11 +531,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #endif
 
     int stage = 0, next_stage = STEPS_AHEAD;
+    u32 parity = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
+#if BULK_RIGHT
+        await_barrier(shared_address(&barriers[stage]), parity);
+#endif
+#if !BULK_LEFT
         await_copies<STEPS_AHEAD - 1>();
 #if BY_WARPGROUP
         show_to_tensor_cores();
+#endif
 #endif
         __syncthreads();
         u32 left_tile = tiles + stage * STAGE_BYTES, right_tile = left_tile + LEFT_BYTES;
@@ -494,16 +550,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         await_warpgroup<1>();
 #endif
         if (step + STEPS_AHEAD < steps) {
-            left_loader.load(p, tiles + next_stage * STAGE_BYTES);
-            right_loader.load(p, tiles + next_stage * STAGE_BYTES + LEFT_BYTES, tile_n);
-            left_loader.advance(p);
-            right_loader.advance();
+            load_right(step + STEPS_AHEAD, next_stage);
+            load_left(step + STEPS_AHEAD, next_stage);
         }
         commit_copies();
 #if !BY_WARPGROUP
         multiply_step(sums, left_tile, right_tile);
 #endif
         stage = stage + 1 == STAGES ? 0 : stage + 1;
+        parity ^= stage == 0;
         next_stage = next_stage + 1 == STAGES ? 0 : next_stage + 1;
     }
 #if BY_WARPGROUP

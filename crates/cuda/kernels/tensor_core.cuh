@@ -224,4 +224,31 @@ template <> DEVICE void warpgroup_mma<256>(float *d, u64 a, u64 b, int is_added)
         : "l"(a), "l"(b), "r"(is_added));
 }
 
+// --- Hopper: whole tiles copied by the copy engine -----------------------------------------------------------------
+
+// A matrix as the host has described it to the copy engine.
+struct alignas(64) TileMap {
+    u64 words[16];
+};
+
+DEVICE void start_barrier(u32 barrier) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory"); }
+// Makes barriers visible to the copy engine, before anything arrives at them.
+DEVICE void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+// The barrier's phase ends when so many bytes have come.
+DEVICE void expect_bytes(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+DEVICE void await_barrier(u32 barrier, u32 parity) {
+    asm volatile("{\n.reg .pred is_done;\nAGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 is_done, [%0], %1;\n"
+                 "@!is_done bra AGAIN;\n}" ::"r"(barrier), "r"(parity)
+                 : "memory");
+}
+// The tile whose first element is at (column, row); what lies outside of the matrix is zero.
+DEVICE void copy_tile(u32 to, const TileMap &map, int column, int row, u32 barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                 "l"(&map), "r"(column), "r"(row), "r"(barrier)
+                 : "memory");
+}
+
 #endif

@@ -18,7 +18,7 @@ use crate::plan::placement::ALIGNMENT_BYTES;
 use crate::timing::median_us;
 
 /// How many candidates of a problem are run; the rest are expected to be slower.
-const MAX_CANDIDATES: usize = 8;
+const MAX_CANDIDATES: usize = 12;
 
 /// How many problems are remembered; past it they are measured each time.
 const MAX_REMEMBERED: usize = 1 << 16;

@@ -5,7 +5,7 @@ use super::parameters::Parameters;
 use super::problem::{GemmProblem, Left, Operands};
 use super::tile::{Multiplier, ROW_BYTES, TILES, Tile};
 use crate::kernels::activation::activation;
-use crate::launch::{Argument, Candidate, KernelSource, Launch};
+use crate::launch::{Argument, Candidate, KernelSource, Launch, TensorMap};
 use crate::{Chip, Precision, Storage};
 
 const TEXT: &str = concat!(
@@ -15,7 +15,7 @@ const TEXT: &str = concat!(
 );
 
 /// The most candidates that are offered for one product.
-const MAX_CANDIDATES: usize = 12;
+const MAX_CANDIDATES: usize = 16;
 
 /// The largest workspace of one product.
 const MAX_WORKSPACE_BYTES: usize = 256 << 20;
@@ -74,19 +74,19 @@ pub(crate) fn candidates(
 ) -> Vec<Candidate> {
     assert!(problem.stack == 1 || operands.len() == 1, "products are stacked or grouped");
     let all = GemmProblem { stack: problem.stack * operands.len(), ..problem.clone() };
-    let mut ranked: Vec<(f64, &Tile, Split)> = choices(&all, chip)
-        .map(|(tile, split)| (estimate(&all, tile, split, chip), tile, split))
+    let mut ranked: Vec<(f64, Tile, Split)> = choices(&all, operands.len(), chip)
+        .map(|(tile, split)| (estimate(&all, &tile, split, chip), tile, split))
         .collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     ranked.truncate(MAX_CANDIDATES);
     ranked
         .into_iter()
-        .map(|(_, tile, split)| candidate(problem, operands, tile, split, workspace_from))
+        .map(|(_, tile, split)| candidate(problem, operands, &tile, split, workspace_from))
         .collect()
 }
 
 /// Every tile and split that makes sense for the problem.
-fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static Tile, Split)> {
+fn choices(problem: &GemmProblem, group: usize, chip: Chip) -> impl Iterator<Item = (Tile, Split)> {
     let is_supported = problem.is_supported();
     let all_steps = problem.steps();
     let (m, n) = (problem.m, problem.n);
@@ -94,6 +94,8 @@ fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static 
     let by_rows = problem.right.by_rows;
     // Warpgroups read operands from shared memory, where numbers of 4 bytes are not split.
     let is_narrow = problem.element_bytes() == 2;
+    // A launch has one description of each operand, and the copy engine wants rows at multiples of 16 bytes.
+    let can_be_bulk = group == 1 && stack == 1 && problem.left_load_bytes() == Some(16);
     let fits = move |tile: &Tile, split: Split| {
         let parts = split.count();
         let tiles = m.div_ceil(tile.m) * n.div_ceil(tile.n) * stack;
@@ -114,12 +116,14 @@ fn choices(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = (&'static 
         };
         is_supported
             && has_multiplier
+            && (!tile.is_bulk || can_be_bulk)
             && tile.is_available(chip)
             && has_means
             && (is_smallest || (is_split_evenly && is_in_proportion && is_worth_splitting))
     };
     TILES
         .iter()
+        .flat_map(|tile| tile.variants())
         .flat_map(|tile| Split::ALL.into_iter().map(move |split| (tile, split)))
         .filter(move |(tile, split)| fits(tile, *split))
 }
@@ -144,6 +148,13 @@ fn candidate(
         _ => (Argument::Null, Argument::Null, 0),
     };
     let small = |count: usize| u32::try_from(count).expect("sizes were checked");
+    let mut arguments = vec![
+        Argument::structure(&parameters),
+        Argument::Addresses(operands.iter().flat_map(Operands::addresses).collect()),
+        workspace,
+        counters,
+    ];
+    arguments.extend(tensor_maps(problem, &operands[0], tile));
     let launch = Launch {
         source: source(problem, operands.len(), tile, split),
         grid: [small(tiles), small(parts), small(products)],
@@ -153,12 +164,7 @@ fn candidate(
             Split::Cluster(parts) => [1, small(parts), 1],
             _ => [1, 1, 1],
         },
-        arguments: vec![
-            Argument::structure(&parameters),
-            Argument::Addresses(operands.iter().flat_map(Operands::addresses).collect()),
-            workspace,
-            counters,
-        ],
+        arguments,
     };
     let kind = match problem.left {
         Left::Matrix { .. } => "gemm",
@@ -169,6 +175,35 @@ fn candidate(
         launches: vec![launch],
         workspace_bytes: workspace_from + workspace_bytes,
     }
+}
+
+/// True where the copy engine brings rows of the left matrix; windows of images are found by threads.
+fn bulk_left(problem: &GemmProblem, tile: &Tile) -> bool {
+    tile.is_bulk && matches!(problem.left, Left::Matrix { .. })
+}
+
+/// The descriptions of operands that the copy engine brings, as the kernel lists them.
+fn tensor_maps(problem: &GemmProblem, operands: &Operands, tile: &Tile) -> Vec<Argument> {
+    let storage = problem.precision.storage();
+    let columns = (ROW_BYTES / storage.size_bytes()) as u32;
+    let map = |base: &Argument, rows: usize, stride: usize, tile_rows: usize| {
+        Argument::TensorMap(TensorMap {
+            base: Box::new(base.clone()),
+            storage,
+            sizes: vec![problem.k as u64, rows as u64],
+            strides_bytes: vec![(stride * storage.size_bytes()) as u64],
+            box_sizes: vec![columns, tile_rows as u32],
+            swizzle_bytes: ROW_BYTES as u32,
+        })
+    };
+    let right = tile.is_bulk.then(|| map(&operands.right, problem.n, problem.right.stride, tile.n));
+    let left = match problem.left {
+        Left::Matrix { stride } if tile.is_bulk => {
+            Some(map(&operands.left, problem.m, stride, tile.m))
+        }
+        _ => None,
+    };
+    right.into_iter().chain(left).collect()
 }
 
 /// What multiplies numbers of a precision, as `tensor_core.cuh` names it.
@@ -193,6 +228,8 @@ fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> Ker
         ("MATH", math_define(problem.precision).to_string()),
         ("GROUP", group.to_string()),
         ("BY_WARPGROUP", flag(tile.multiplier == Multiplier::Warpgroup)),
+        ("BULK_LEFT", flag(bulk_left(problem, tile))),
+        ("BULK_RIGHT", flag(tile.is_bulk)),
         ("TILE_M", tile.m.to_string()),
         ("TILE_N", tile.n.to_string()),
         ("WARPS_M", tile.warps_m.to_string()),
@@ -246,6 +283,7 @@ pub(crate) fn samples() -> Vec<KernelSource> {
             activation: Some(weft_ir::Activation::Relu),
             precision,
         };
+        let rows = GemmProblem { left: Left::Matrix { stride: 576 }, ..convolution.clone() };
         let product = GemmProblem {
             n: 63,
             left: Left::Matrix { stride: 578 },
@@ -263,7 +301,12 @@ pub(crate) fn samples() -> Vec<KernelSource> {
             let by_warpgroup =
                 TILES.iter().filter(|tile| tile.multiplier == Multiplier::Warpgroup).step_by(4);
             if convolution.element_bytes() == 2 {
-                sources.extend(by_warpgroup.map(|tile| source(&convolution, 3, tile, split)));
+                for tile in by_warpgroup {
+                    sources.push(source(&convolution, 3, tile, split));
+                    let bulk = Tile { is_bulk: true, ..*tile };
+                    sources.push(source(&convolution, 1, &bulk, split));
+                    sources.push(source(&rows, 1, &bulk, split));
+                }
             }
         }
     }
@@ -302,7 +345,7 @@ mod tests {
         ) {
             let problem = product(m, n, k, precision);
             let chip = Chip::H200.with_sms(sms);
-            let choices: Vec<(&Tile, Split)> = choices(&problem, chip).collect();
+            let choices: Vec<(Tile, Split)> = choices(&problem, 1, chip).collect();
             prop_assert!(!choices.is_empty());
             for (tile, split) in choices {
                 let steps = problem.steps();

@@ -14,6 +14,8 @@ const PRODUCTS_PER_CYCLE: [f64; 2] = [1406.0, 1685.0];
 const OPERAND_BYTES_PER_CYCLE: [f64; 2] = [41.0, 262.0];
 /// The latency of a load, which stages hide, likewise.
 const LOAD_LATENCY: [f64; 2] = [36.0, 1939.0];
+/// What a step costs less where the copy engine brings tiles.
+const BULK: f64 = 40.0;
 /// What every step costs besides, likewise.
 const STEP: [f64; 2] = [214.0, 93.5];
 /// Bytes that one SM loads from the L2 cache in a cycle.
@@ -62,7 +64,8 @@ pub(super) fn estimate(problem: &GemmProblem, tile: &Tile, split: Split, chip: C
     };
     let busy = multiply.max(operands).max(load) + find;
     let latency = LOAD_LATENCY[multiplier] / (tile.stages - 1 - multiplier) as f64;
-    let alone = busy.max(latency) + STEP[multiplier];
+    let bulk = if tile.is_bulk { BULK } else { 0.0 };
+    let alone = busy.max(latency) + STEP[multiplier] - bulk;
     let finish = m * n / split.count() as f64 * STORE
         + match split {
             Split::None => 0.0,

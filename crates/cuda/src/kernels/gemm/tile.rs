@@ -21,6 +21,8 @@ pub(super) struct Tile {
     /// Steps of k in shared memory at once.
     pub(super) stages: usize,
     pub(super) multiplier: Multiplier,
+    /// Whole tiles are brought by Hopper's copy engine, where the layout of the operands allows it.
+    pub(super) is_bulk: bool,
 }
 
 /// Bytes of k that one step covers, of each row.
@@ -66,14 +68,31 @@ pub(super) const TILES: &[Tile] = &[
 
 const fn by_warps(m: usize, n: usize, warps: [usize; 2], stages: usize) -> Tile {
     let [warps_m, warps_n] = warps;
-    Tile { m, n, warps_m, warps_n, stages, multiplier: Multiplier::Warp }
+    Tile { m, n, warps_m, warps_n, stages, multiplier: Multiplier::Warp, is_bulk: false }
 }
 
 const fn by_warpgroups(m: usize, n: usize, groups: usize, stages: usize) -> Tile {
-    Tile { m, n, warps_m: 4 * groups, warps_n: 1, stages, multiplier: Multiplier::Warpgroup }
+    Tile {
+        m,
+        n,
+        warps_m: 4 * groups,
+        warps_n: 1,
+        stages,
+        multiplier: Multiplier::Warpgroup,
+        is_bulk: false,
+    }
 }
 
+/// Where tiles that the copy engine writes start, in shared memory.
+const BULK_ALIGNMENT_BYTES: usize = 1024;
+
 impl Tile {
+    /// The ways to fill it: by threads, and by the copy engine where warpgroups read it.
+    pub(super) fn variants(self) -> impl Iterator<Item = Tile> {
+        let bulk = Tile { is_bulk: true, ..self };
+        [self].into_iter().chain((self.multiplier == Multiplier::Warpgroup).then_some(bulk))
+    }
+
     pub(super) fn threads(&self) -> usize {
         self.warps_m * self.warps_n * 32
     }
@@ -82,7 +101,8 @@ impl Tile {
     pub(super) fn shared_bytes(&self, steps: usize) -> usize {
         let stages = self.stages.min(steps) * (self.m + self.n) * ROW_BYTES;
         let sums = self.m * (self.n + 8) * size_of::<f32>();
-        stages.max(sums)
+        let alignment = if self.is_bulk { BULK_ALIGNMENT_BYTES } else { 0 };
+        stages.max(sums) + alignment
     }
 
     /// True where the chip has what multiplies, and room for a block.
@@ -113,7 +133,8 @@ impl Tile {
             Multiplier::Warp => format!("{} warps", self.warps_m * self.warps_n),
             Multiplier::Warpgroup => format!("{} warpgroups", self.warps_m / 4),
         };
-        format!("{}x{} {warps} {} stages", self.m, self.n, self.stages)
+        let bulk = if self.is_bulk { " bulk" } else { "" };
+        format!("{}x{} {warps} {} stages{bulk}", self.m, self.n, self.stages)
     }
 }
 
