@@ -20,7 +20,7 @@
 // copy engine bring whole tiles.
 //
 // Parameters: STORAGE, MATH, GROUP, BY_WARPGROUP, BULK_LEFT, BULK_RIGHT, TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES (of k per step: 64 or 128),
-// CONVOLUTION, TAPS and KERNEL_X (of a filter, and of its rows), LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
+// CONVOLUTION, CHANNELS, TAPS and KERNEL_X (of a filter, and of its rows), IS_DILATED, LOAD_BYTES (of one load from `left`: 4, 8 or 16), RIGHT_BY_ROWS, RIGHT_LOAD_BYTES, RIGHT_IS_WEIGHTS,
 // STORE_ELEMENTS (neighbours that are stored at once), REDUCTION, ACTIVATION, HAS_BIAS, BIAS (its type), HAS_RESIDUAL.
 
 #define REDUCTION_NONE 0
@@ -58,10 +58,10 @@ static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "a warp's tile is made of 16
 struct Problem {
     int m, n, k;
     int left_stride, right_stride, output_stride;
-    int height, width, channels;
+    int height, width;
     int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
     Divider by_output_width, by_output_area;
-    int steps, steps_per_split, splits;
+    int steps, steps_per_split;
     i64 left_step, right_step, output_step;
     ActivationParameters activation;
 };
@@ -84,7 +84,14 @@ constexpr int LEFT_LOADS = (TILE_M + LEFT_ROWS - 1) / LEFT_ROWS;
 constexpr int LOAD_ELEMENTS = LOAD_BYTES / ELEMENT_BYTES;
 
 // Large tiles have steps enough to make up for finding out beforehand which taps lie inside the image.
-#define USES_TAP_MASKS (BY_WARPGROUP && TAPS <= 32)
+#define USES_TAP_MASKS (BY_WARPGROUP && TAPS <= 32 && !IS_DILATED)
+
+// The bits from `first` up to, not including, `end`, both of which may lie outside of 0 to LIMIT.
+template <int LIMIT> DEVICE u32 bits_between(int first, int end) {
+    first = min(max(first, 0), LIMIT);
+    end = min(max(end, first), LIMIT);
+    return (u32)((1ull << end) - (1ull << first));
+}
 
 // One thread's part of the left tiles: the same column of every LEFT_ROWS-th row.
 struct LeftLoader {
@@ -97,19 +104,12 @@ struct LeftLoader {
 #else
     int y[LEFT_LOADS], x[LEFT_LOADS];
 #endif
-    int tap_y, tap_x, channel;
 #endif
     int k;
 
     DEVICE void start(const Problem &p, const STORAGE *left, int tile_m, int first_k) {
         base = left;
         k = first_k + (threadIdx.x % LEFT_COLUMNS) * LOAD_ELEMENTS;
-#if CONVOLUTION
-        int tap = k / p.channels;
-        channel = k - tap * p.channels;
-        tap_y = tap / KERNEL_X;
-        tap_x = tap - tap_y * KERNEL_X;
-#endif
 #pragma unroll
         for (int i = 0; i < LEFT_LOADS; i++) {
             int row = tile_m * TILE_M + threadIdx.x / LEFT_COLUMNS + i * LEFT_ROWS;
@@ -119,18 +119,14 @@ struct LeftLoader {
             u32 output_y = divided(pixel, p.by_output_width);
             u32 output_x = pixel - output_y * p.by_output_width.divisor;
             int first_y = (int)output_y * p.stride_y - p.pad_y, first_x = (int)output_x * p.stride_x - p.pad_x;
-            offset[i] = (((int)image * p.height + first_y) * p.width + first_x) * p.channels;
+            offset[i] = (((int)image * p.height + first_y) * p.width + first_x) * CHANNELS;
             // A row past the end lies outside of every image.
             if (row >= p.m) first_y = -(1 << 24);
 #if USES_TAP_MASKS
-            u32 columns = 0;
-#pragma unroll
-            for (int tap = 0; tap < KERNEL_X; tap++)
-                columns |= (u32)((u32)(first_x + tap * p.dilation_x) < (u32)p.width) << tap;
-            taps_inside[i] = 0;
-#pragma unroll
-            for (int tap = 0; tap < TAPS / KERNEL_X; tap++)
-                if ((u32)(first_y + tap * p.dilation_y) < (u32)p.height) taps_inside[i] |= columns << (tap * KERNEL_X);
+            // Where a row of the filter begins, if it lies inside; times the columns that do.
+            constexpr u32 ROWS_BEGIN = (u32)(((1ull << TAPS) - 1) / ((1ull << KERNEL_X) - 1));
+            u32 rows = ROWS_BEGIN & bits_between<TAPS>(-first_y * KERNEL_X, (p.height - first_y) * KERNEL_X);
+            taps_inside[i] = rows * bits_between<KERNEL_X>(-first_x, p.width - first_x);
 #else
             y[i] = first_y;
             x[i] = first_x;
@@ -146,16 +142,16 @@ struct LeftLoader {
         int row = threadIdx.x / LEFT_COLUMNS;
         int chunk = column * LOAD_BYTES / 16, inside = column * LOAD_BYTES % 16;
 #if CONVOLUTION
-        int dy = tap_y * p.dilation_y, dx = tap_x * p.dilation_x;
-        int shift = (dy * p.width + dx) * p.channels + channel;
+        u32 tap = (u32)k / CHANNELS, channel = (u32)k % CHANNELS;
+        int dy = tap / KERNEL_X * (IS_DILATED ? p.dilation_y : 1), dx = tap % KERNEL_X * (IS_DILATED ? p.dilation_x : 1);
+        int shift = (dy * p.width + dx) * CHANNELS + channel;
 #endif
 #pragma unroll
         for (int i = 0; i < LEFT_LOADS; i++, row += LEFT_ROWS) {
             if (TILE_M % LEFT_ROWS != 0 && row >= TILE_M) break;
 #if CONVOLUTION
 #if USES_TAP_MASKS
-            // Past the last tap no bit is set.
-            bool is_inside = taps_inside[i] >> (tap_y * KERNEL_X + tap_x) & 1 && k < p.k;
+            bool is_inside = k < p.k && taps_inside[i] >> tap & 1;
 #else
             bool is_inside = (u32)(y[i] + dy) < (u32)p.height && (u32)(x[i] + dx) < (u32)p.width && k < p.k;
 #endif
@@ -171,19 +167,7 @@ struct LeftLoader {
         }
     }
 
-    DEVICE void advance(const Problem &p) {
-        k += TILE_K;
-#if CONVOLUTION
-        channel += TILE_K;
-        while (channel >= p.channels) {
-            channel -= p.channels;
-            if (++tap_x == KERNEL_X) {
-                tap_x = 0;
-                tap_y++;
-            }
-        }
-#endif
-    }
+    DEVICE void advance() { k += TILE_K; }
 };
 
 #if RIGHT_BY_ROWS
@@ -464,7 +448,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     finish.stores = TILE_M * ROW_STORES;
 #if REDUCTION == REDUCTION_CLUSTER
     // The blocks of a cluster share the rows of their tile.
-    int rows_of_block = (TILE_M + p.splits - 1) / p.splits;
+    int rows_of_block = (TILE_M + (int)gridDim.y - 1) / (int)gridDim.y;
     finish.first_row = split * rows_of_block;
     finish.stores = max(min(TILE_M - finish.first_row, rows_of_block), 0) * ROW_STORES;
 #endif
@@ -500,7 +484,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     left_loader.start(p, operands.of[group].left + stacked * p.left_step, tile_m, first_step * TILE_K);
     auto load_left = [&](int, int to) {
         left_loader.load(p, tiles + to * STAGE_BYTES);
-        left_loader.advance(p);
+        left_loader.advance();
     };
 #endif
 // Not unrolled: what runs once should be short, since fetching its instructions takes longer than running them.
@@ -585,7 +569,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #if REDUCTION == REDUCTION_WORKSPACE
     // Each split's part lies in the workspace as it lies in shared memory, without the padding.
     i64 tile = (i64)blockIdx.z * gridDim.x + blockIdx.x;
-    float *parts = workspace + tile * p.splits * (TILE_M * TILE_N);
+    float *parts = workspace + tile * (int)gridDim.y * (TILE_M * TILE_N);
     for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += THREADS * 4) {
         float4 value = *(float4 *)&sum_tile[at / TILE_N * SUM_STRIDE + at % TILE_N];
         __stcg((float4 *)&parts[(i64)split * (TILE_M * TILE_N) + at], value);
@@ -594,7 +578,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     bool *is_last = (bool *)shared;
     if (threadIdx.x == 0) {
-        *is_last = atomicAdd(&counters[tile], 1) == p.splits - 1;
+        *is_last = atomicAdd(&counters[tile], 1) == (int)gridDim.y - 1;
         if (*is_last) counters[tile] = 0;
     }
     __syncthreads();
@@ -618,7 +602,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = 0.f;
 #pragma unroll 4
-            for (int part = 0; part < p.splits; part++) {
+            for (int part = 0; part < (int)gridDim.y; part++) {
 #pragma unroll
                 for (int e = 0; e < STORE_ELEMENTS; e += 4) {
                     // Fewer than four neighbours are read with those beside them, which lie in the same tile.

@@ -218,9 +218,9 @@ pub(crate) fn math_define(precision: Precision) -> &'static str {
 
 fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
-    let kernel = match problem.left {
-        Left::Matrix { .. } => [1, 1],
-        Left::Image(image) => image.kernel,
+    let (channels, kernel, is_dilated) = match problem.left {
+        Left::Matrix { .. } => (1, [1, 1], false),
+        Left::Image(image) => (image.channels, image.kernel, image.dilations != [1, 1]),
     };
     let load_bytes = |bytes: Option<usize>| bytes.expect("`is_supported` was asked").to_string();
     let defines = vec![
@@ -237,8 +237,10 @@ fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> Ker
         ("STAGES", tile.stages.to_string()),
         ("ROW_BYTES", ROW_BYTES.to_string()),
         ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
+        ("CHANNELS", channels.to_string()),
         ("TAPS", (kernel[0] * kernel[1]).to_string()),
         ("KERNEL_X", kernel[1].to_string()),
+        ("IS_DILATED", flag(is_dilated)),
         ("LOAD_BYTES", load_bytes(problem.left_load_bytes())),
         ("RIGHT_BY_ROWS", flag(problem.right.by_rows)),
         ("RIGHT_LOAD_BYTES", load_bytes(problem.right_load_bytes())),

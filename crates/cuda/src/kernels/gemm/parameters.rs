@@ -14,7 +14,6 @@ pub(super) struct Parameters {
     strides: [i32; 3],
     height: i32,
     width: i32,
-    channels: i32,
     window_strides: [i32; 2],
     pads: [i32; 2],
     dilations: [i32; 2],
@@ -22,7 +21,6 @@ pub(super) struct Parameters {
     by_output_area: Divider,
     steps: i32,
     steps_per_split: i32,
-    splits: i32,
     stack_steps: [i64; 3],
     activation: ActivationParameters,
 }
@@ -44,7 +42,6 @@ impl Parameters {
             strides: [left_stride, problem.right.stride, problem.n].map(small),
             height: small(of(|image| image.size[0])),
             width: small(of(|image| image.size[1])),
-            channels: small(of(|image| image.channels)),
             window_strides: pair(pairs(|image| image.strides)),
             pads: pair(pairs(|image| image.pads_begin)),
             dilations: pair(pairs(|image| image.dilations)),
@@ -52,7 +49,6 @@ impl Parameters {
             by_output_area: Divider::new((output[0] * output[1]).max(1)),
             steps: small(steps),
             steps_per_split: small(steps.div_ceil(splits)),
-            splits: small(splits),
             stack_steps: problem.stack_steps.map(|step| step as i64),
             activation: activation(problem.activation).1,
         }
@@ -65,8 +61,8 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_kernels() {
-        // 15 integers, 2 dividers, 3 integers, then three 64-bit steps and two floats.
-        assert_eq!(size_of::<Parameters>(), 4 * 15 + 12 * 2 + 4 * 3 + 8 * 3 + 8);
-        assert_eq!(std::mem::offset_of!(Parameters, stack_steps), 96);
+        // 14 integers, 2 dividers, 2 integers, then three 64-bit steps and two floats.
+        assert_eq!(size_of::<Parameters>(), 4 * 14 + 12 * 2 + 4 * 2 + 8 * 3 + 8);
+        assert_eq!(std::mem::offset_of!(Parameters, stack_steps), 88);
     }
 }
