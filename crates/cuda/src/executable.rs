@@ -278,10 +278,10 @@ impl Executable for CudaExecutable {
         for stage in &self.stages {
             match stage {
                 ReadyStage::Device(stage) => {
-                    for launches in &stage.steps {
+                    for work in &stage.steps {
                         // A step never writes what it reads, so that running it again changes nothing.
                         // SAFETY: the memory lives as long as `self`, and the turn keeps other runs away.
-                        let time = unsafe { median_us(self.lane.stream(), launches) };
+                        let time = unsafe { median_us(self.lane.stream(), work) };
                         let time = time.map_err(|error| self.in_step(times.len(), error))?;
                         times.push(Duration::from_secs_f64(time * 1e-6));
                     }

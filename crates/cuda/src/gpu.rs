@@ -11,6 +11,7 @@ use crate::launch::{DeviceWeights, WeightMemory};
 use crate::measure::Measurements;
 use crate::options::CudaOptions;
 use crate::partition::Lane;
+use crate::vendor::VendorLibraries;
 
 /// One GPU in use.
 pub(crate) struct Gpu {
@@ -20,6 +21,8 @@ pub(crate) struct Gpu {
     pub(crate) options: CudaOptions,
     /// Which candidates were fastest, so that equal problems are measured once.
     pub(crate) measurements: Measurements,
+    /// NVIDIA's libraries, for those of the candidates that call them.
+    pub(crate) libraries: VendorLibraries,
     /// The lanes in use: partitions over the same units share theirs.
     lanes: Mutex<HashMap<UnitSet, Weak<Lane>>>,
 }
@@ -34,6 +37,7 @@ impl Gpu {
             pool: PartitionPool::new(table),
             options,
             measurements: Measurements::default(),
+            libraries: VendorLibraries::default(),
             lanes: Mutex::default(),
             context,
         }))

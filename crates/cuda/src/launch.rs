@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::library_call::LibraryCall;
+
 /// One variant of device code: a template with its parameters fixed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelSource {
@@ -135,8 +137,23 @@ pub struct Candidate {
     pub name: String,
     /// The launches in order.
     pub launches: Vec<Launch>,
-    /// Scratch memory that the launches share.
+    /// What one of NVIDIA's libraries computes after the launches.
+    pub(crate) library_call: Option<Box<LibraryCall>>,
+    /// Scratch memory that all of them share.
     pub workspace_bytes: usize,
+}
+
+impl Candidate {
+    /// Launches alone.
+    pub fn new(name: impl Into<String>, launches: Vec<Launch>, workspace_bytes: usize) -> Self {
+        Self { name: name.into(), launches, library_call: None, workspace_bytes }
+    }
+
+    /// What all its parts are given.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        let of_call = self.library_call.iter().flat_map(|call| call.operands.all());
+        self.launches.iter().flat_map(|launch| &launch.arguments).chain(of_call)
+    }
 }
 
 /// Weights in a kernel's own form, resident on the device as long as anything holds them.

@@ -5,6 +5,7 @@
 //! model, and the rest is the device as [`weft_device`] describes it.
 
 mod bound;
+mod bound_work;
 mod chip;
 pub mod compiler;
 mod device;
@@ -15,6 +16,7 @@ mod io_memory;
 mod kernels;
 mod launch;
 pub mod library;
+mod library_call;
 mod measure;
 mod model;
 mod options;
@@ -25,6 +27,7 @@ mod preparation;
 mod preview;
 mod timing;
 mod units;
+mod vendor;
 mod weights;
 
 pub use chip::Chip;

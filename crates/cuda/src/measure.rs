@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use weft_device::DeviceError;
 
 use crate::bound::BoundLaunch;
+use crate::bound_work::BoundWork;
 use crate::driver::{CudaError, DeviceBuffer, Stream, fill};
 use crate::gpu::Gpu;
 use crate::io_memory::FaultWord;
@@ -16,8 +17,9 @@ use crate::plan::operands::{OperandBinder, StepPlaces};
 use crate::plan::place::{Bases, COUNTER_BYTES, Place};
 use crate::plan::placement::ALIGNMENT_BYTES;
 use crate::timing::median_us;
+use crate::vendor::BoundCall;
 
-/// How many candidates of a problem are run; the rest are expected to be slower.
+/// How many candidates of a problem are run, those of libraries not counted; the rest are expected to be slower.
 const MAX_CANDIDATES: usize = 12;
 
 /// How many problems are remembered; past it they are measured each time.
@@ -54,7 +56,7 @@ impl Chooser for MeasuringChooser<'_> {
         let unknown = problems.iter().filter(|problem| self.known(problem).is_none());
         let sources: Vec<&KernelSource> = unknown
             .flat_map(|problem| contenders(problem))
-            .flat_map(|candidate| candidate.launches.iter().map(|launch| &launch.source))
+            .flat_map(|(_, candidate)| candidate.launches.iter().map(|launch| &launch.source))
             .collect();
         // A kernel that fails to compile fails again, and alone, where its candidate is measured.
         let _ = self.gpu.kernels.prepare_all(&sources);
@@ -62,8 +64,12 @@ impl Chooser for MeasuringChooser<'_> {
     }
 }
 
-fn contenders<'a>(problem: &Problem<'a>) -> &'a [Candidate] {
-    &problem.candidates[..problem.candidates.len().min(MAX_CANDIDATES)]
+/// The candidates that are run, with their numbers.
+fn contenders<'a>(problem: &Problem<'a>) -> impl Iterator<Item = (usize, &'a Candidate)> {
+    let is_run = |(index, candidate): &(usize, &Candidate)| {
+        *index < MAX_CANDIDATES || candidate.library_call.is_some()
+    };
+    problem.candidates.iter().enumerate().filter(is_run)
 }
 
 impl MeasuringChooser<'_> {
@@ -88,7 +94,7 @@ impl MeasuringChooser<'_> {
         let bench = Bench::new(self.gpu, problem, &stream)?;
         let mut best: Option<(usize, f64)> = None;
         let mut failure = None;
-        for (index, candidate) in contenders(problem).iter().enumerate() {
+        for (index, candidate) in contenders(problem) {
             match bench.time_us(candidate) {
                 Ok(time) if best.is_none_or(|(_, fastest)| time < fastest) => {
                     best = Some((index, time));
@@ -132,7 +138,7 @@ impl<'a> Bench<'a> {
         };
         let inputs = problem.inputs.iter().map(&mut place).collect();
         let outputs = problem.outputs.iter().map(&mut place).collect();
-        let workspace = contenders(problem).iter().map(|candidate| candidate.workspace_bytes).max();
+        let workspace = contenders(problem).map(|(_, candidate)| candidate.workspace_bytes).max();
         let places = StepPlaces { inputs, outputs, workspace_bytes: end, step: 0 };
         let bench = Self {
             gpu,
@@ -166,6 +172,8 @@ impl<'a> Bench<'a> {
             .iter()
             .map(|launch| binder.bind(launch.clone(), &self.places))
             .collect();
+        let call = candidate.library_call.as_deref();
+        let call = call.map(|call| binder.bind_call(call, &self.places));
         let counters =
             DeviceBuffer::zeroed(&self.gpu.context, binder.counter_count * COUNTER_BYTES)?;
         let bases = Bases {
@@ -175,11 +183,65 @@ impl<'a> Bench<'a> {
             ..Bases::default()
         };
         let can_overlap = self.gpu.context.chip().is_hopper_or_later();
-        let launches = planned
+        let launch = |planned| BoundLaunch::new(planned, &self.gpu.kernels, &bases, can_overlap);
+        let mut work = planned
             .iter()
-            .map(|planned| BoundLaunch::new(planned, &self.gpu.kernels, &bases, can_overlap))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|planned| Ok(BoundWork::Launch(launch(planned)?)))
+            .collect::<Result<Vec<_>, CudaError>>()?;
+        if let Some(call) = call {
+            let call = BoundCall::new(&call, self.gpu, &bases)?;
+            // SAFETY: operands and scratch memory are this bench's own, and outlive the run.
+            unsafe { call.warm_up(self.stream) }?;
+            work.push(BoundWork::Call(call));
+        }
         // SAFETY: operands, scratch memory and counters are this bench's own, and outlive the runs.
-        unsafe { median_us(self.stream, &launches) }
+        unsafe { median_us(self.stream, &work) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Argument;
+    use crate::library_call::{Algorithm, CallOperands, Convolution, LibraryCall, Operation};
+
+    #[test]
+    fn libraries_are_run_however_many_kernels_there_are() {
+        let image = crate::kernels::gemm::Image {
+            size: [4; 2],
+            channels: 8,
+            output: [4; 2],
+            kernel: [1; 2],
+            strides: [1; 2],
+            dilations: [1; 2],
+            pads_begin: [0; 2],
+        };
+        let convolution = Convolution {
+            images: 1,
+            image,
+            filters: 8,
+            has_residual: false,
+            is_relu: false,
+            algorithm: Algorithm::ImplicitGemm,
+            precision: crate::Precision::F16,
+        };
+        let operands = CallOperands {
+            left: Argument::Input(0),
+            right: Argument::Null,
+            bias: Argument::Null,
+            residual: Argument::Null,
+            output: Argument::Output(0),
+            workspace: Argument::Workspace { offset_bytes: 0 },
+        };
+        let operation = Operation::Convolution(convolution);
+        let mut candidates = vec![Candidate::new("kernel", Vec::new(), 0); MAX_CANDIDATES + 2];
+        candidates.push(Candidate {
+            library_call: Some(Box::new(LibraryCall { operation, operands })),
+            ..Candidate::new("library", Vec::new(), 0)
+        });
+        let problem = Problem { candidates: &candidates, inputs: vec![], outputs: vec![] };
+        let run: Vec<usize> = contenders(&problem).map(|(index, _)| index).collect();
+        let expected: Vec<usize> = (0..MAX_CANDIDATES).chain([MAX_CANDIDATES + 2]).collect();
+        assert_eq!(run, expected);
     }
 }

@@ -8,10 +8,11 @@ use crate::Chip;
 use crate::driver::{GrowableBuffer, PartitionContext, Stream};
 use crate::executable::CudaExecutable;
 use crate::gpu::Gpu;
+use crate::library_call::LibrarySet;
 use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
 use crate::options::Choice;
-use crate::plan::chooser::{Chooser, FirstCandidate};
+use crate::plan::chooser::{Chooser, FirstCandidate, NamedCandidate};
 use crate::plan::target::Target;
 use crate::plan::{ExecutionPlan, build};
 
@@ -80,9 +81,19 @@ impl CudaPartition {
             source: Box::new(source),
         })?;
         let measuring = MeasuringChooser { gpu: &self.gpu, lane: &self.lane };
+        let named;
         let chooser: &dyn Chooser = match self.gpu.options.choice {
             Choice::Estimated => &FirstCandidate,
             Choice::Measured => &measuring,
+            Choice::Named(name) => {
+                named = NamedCandidate(name);
+                &named
+            }
+        };
+        let libraries = match self.gpu.options.choice {
+            // Nothing is known of how fast they are, so that their candidates would not be taken.
+            Choice::Estimated => LibrarySet::default(),
+            Choice::Measured | Choice::Named(_) => self.gpu.libraries.available(&self.gpu.context),
         };
         let target = Target {
             model: &model.name,
@@ -90,6 +101,7 @@ impl CudaPartition {
             chip: self.chip(),
             precision: model.precision,
             chooser,
+            libraries,
         };
         let plan = build(&graph, &target);
         // What is on the device need not be held of the model's file.

@@ -3,12 +3,15 @@
 use weft_device::{DeviceError, ExecutionReport};
 
 use crate::bound::BoundLaunch;
+use crate::bound_work::BoundWork;
 use crate::driver::{CudaError, GraphExec, capture};
 use crate::gpu::Gpu;
 use crate::launch::KernelSource;
+use crate::library_call::LibraryCall;
 use crate::partition::Lane;
-use crate::plan::place::Bases;
+use crate::plan::place::{Bases, Place};
 use crate::plan::steps::{DeviceStep, HostStep, Stage};
+use crate::vendor::BoundCall;
 
 /// A stage that only has to be started.
 pub(crate) enum ReadyStage {
@@ -21,7 +24,7 @@ pub(crate) struct DeviceStage {
     /// `None` where nothing is launched.
     pub(crate) graph: Option<GraphExec>,
     /// What the graph was recorded from, step by step.
-    pub(crate) steps: Vec<Vec<BoundLaunch>>,
+    pub(crate) steps: Vec<Vec<BoundWork>>,
 }
 
 impl ReadyStage {
@@ -86,18 +89,34 @@ impl Preparation<'_> {
                 .map_err(in_step)?;
             let kernels = launches.iter().map(BoundLaunch::kernel);
             self.lane.partition.load(kernels).map_err(in_step)?;
-            bound.push(launches);
+            let mut work: Vec<BoundWork> = launches.into_iter().map(BoundWork::Launch).collect();
+            if let Some(call) = &step.library_call {
+                // SAFETY: the caller vouches for the memory.
+                work.push(BoundWork::Call(unsafe { self.bind_call(call) }.map_err(in_step)?));
+            }
+            bound.push(work);
         }
-        // SAFETY: the launches are kept beside the graph; the caller vouches for the memory.
+        // SAFETY: the work is kept beside the graph; the caller vouches for the memory.
         let graph = unsafe { self.record(&bound, first_step) }?;
         Ok(ReadyStage::Device(DeviceStage { graph, steps: bound }))
     }
 
     /// # Safety
-    /// As for [`Preparation::stages`], and the launches live as long as the graph.
+    /// As for [`Preparation::stages`].
+    unsafe fn bind_call(&self, call: &LibraryCall<Place>) -> Result<BoundCall, CudaError> {
+        let bound = BoundCall::new(call, self.gpu, self.bases)?;
+        // Between two batches the arena is nobody's; those that use it in several stages have the turn meanwhile.
+        let _turn = self.lane.take_turn();
+        // SAFETY: the turn and the order of the lane's stream keep others away; the caller vouches for the memory.
+        unsafe { bound.warm_up(self.lane.stream()) }?;
+        Ok(bound)
+    }
+
+    /// # Safety
+    /// As for [`Preparation::stages`], and the work lives as long as the graph.
     unsafe fn record(
         &self,
-        steps: &[Vec<BoundLaunch>],
+        steps: &[Vec<BoundWork>],
         first_step: usize,
     ) -> Result<Option<GraphExec>, DeviceError> {
         if steps.iter().all(Vec::is_empty) {
@@ -105,15 +124,15 @@ impl Preparation<'_> {
         }
         let mut follows_launch = false;
         let graph = capture(self.lane.stream(), |stream| {
-            for (index, launch) in steps
+            for (index, work) in steps
                 .iter()
                 .enumerate()
-                .flat_map(|(index, step)| step.iter().map(move |launch| (index, launch)))
+                .flat_map(|(index, step)| step.iter().map(move |work| (index, work)))
             {
-                // SAFETY: the caller vouches for the memory and the launch.
-                let added = unsafe { launch.add_to(stream, follows_launch) };
+                // SAFETY: the caller vouches for the memory and the work.
+                let added = unsafe { work.add_to(stream, follows_launch) };
                 added.map_err(|error| self.in_step(first_step + index, error))?;
-                follows_launch = true;
+                follows_launch = work.is_launch();
             }
             Ok::<(), DeviceError>(())
         })?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_device::{DeviceError, ExecutionReport};
 use weft_ir::Graph;
 
+use crate::library_call::LibrarySet;
 use crate::plan::build;
 use crate::plan::chooser::FirstCandidate;
 use crate::plan::target::Target;
@@ -23,7 +24,13 @@ pub fn preview(
         source: Box::new(source),
     })?;
     let weights = WeightStore::new(Arc::new(NoMemory));
-    let target =
-        Target { model: name, weights: &weights, chip, precision, chooser: &FirstCandidate };
+    let target = Target {
+        model: name,
+        weights: &weights,
+        chip,
+        precision,
+        chooser: &FirstCandidate,
+        libraries: LibrarySet::default(),
+    };
     Ok(build(&optimised, &target)?.report)
 }

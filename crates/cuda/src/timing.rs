@@ -1,6 +1,6 @@
-//! How long launches take on a partition.
+//! How long launches and library calls take on a partition.
 
-use crate::bound::BoundLaunch;
+use crate::bound_work::BoundWork;
 use crate::driver::{CudaError, Event, GraphExec, Stream, capture};
 
 /// Repetitions in one graph: enough that what lies between two graphs does not count.
@@ -34,44 +34,43 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-/// Records launches, many times over.
+/// Records work, many times over.
 ///
 /// # Safety
-/// The launches, and the memory at their addresses, live as long as the graph.
+/// The work, and the memory at its addresses, live as long as the graph.
 unsafe fn record(
     stream: &Stream,
-    launches: &[BoundLaunch],
+    work: &[BoundWork],
     repetitions: usize,
 ) -> Result<GraphExec, CudaError> {
     capture(stream, |stream| {
-        for (index, launch) in (0..repetitions).flat_map(|_| launches).enumerate() {
+        let mut follows_launch = false;
+        for work in (0..repetitions).flat_map(|_| work) {
             // SAFETY: the caller vouches for it.
-            unsafe { launch.add_to(stream, index > 0) }?;
+            unsafe { work.add_to(stream, follows_launch) }?;
+            follows_launch = work.is_launch();
         }
         Ok(())
     })
 }
 
-/// The median time of one run of all launches, in microseconds; they are run many times over.
+/// The median time of one run of all the work, in microseconds; it is run many times over.
 ///
 /// # Safety
-/// The memory at the launches' addresses lives, and nothing else uses it meanwhile.
-pub(crate) unsafe fn median_us(
-    stream: &Stream,
-    launches: &[BoundLaunch],
-) -> Result<f64, CudaError> {
-    if launches.is_empty() {
+/// The memory at the work's addresses lives, and nothing else uses it meanwhile.
+pub(crate) unsafe fn median_us(stream: &Stream, work: &[BoundWork]) -> Result<f64, CudaError> {
+    if work.is_empty() {
         return Ok(0.0);
     }
     let stopwatch = Stopwatch::new(stream)?;
-    // SAFETY: the launches outlive the graph, which has run when this function returns; the caller vouches for the
+    // SAFETY: the work outlives the graph, which has run when this function returns; the caller vouches for the
     // memory.
-    let once = unsafe { record(stream, launches, 1) }?;
+    let once = unsafe { record(stream, work, 1) }?;
     stopwatch.time_us(&once)?;
     let estimate_us = stopwatch.time_us(&once)?;
     let repetitions = repetitions(estimate_us);
     // SAFETY: as above.
-    let graph = unsafe { record(stream, launches, repetitions) }?;
+    let graph = unsafe { record(stream, work, repetitions) }?;
     stopwatch.time_us(&graph)?;
     let mut samples =
         (0..SAMPLES).map(|_| stopwatch.time_us(&graph)).collect::<Result<Vec<f64>, CudaError>>()?;

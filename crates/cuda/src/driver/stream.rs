@@ -95,7 +95,7 @@ impl Stream {
         &self.home
     }
 
-    pub(super) fn raw(&self) -> sys::CUstream {
+    pub(crate) fn raw(&self) -> sys::CUstream {
         self.raw
     }
 }

@@ -8,6 +8,7 @@ use weft_ir::{Attributes, DataType, Graph, GraphBuilder, Tensor, Value};
 use super::*;
 use crate::gpu::GpuMemory;
 use crate::launch::{Argument, Candidate, KernelSource, Launch};
+use crate::library_call::LibrarySet;
 use crate::options::CudaOptions;
 use crate::plan::build_with;
 use crate::plan::chooser::FirstCandidate;
@@ -42,7 +43,7 @@ fn select_broken(site: &Site<'_>) -> Selection {
         cluster: [1; 3],
         arguments: vec![Argument::Input(0), Argument::Output(0)],
     };
-    let candidate = Candidate { name: "broken".into(), launches: vec![launch], workspace_bytes: 0 };
+    let candidate = Candidate::new("broken", vec![launch], 0);
     Ok(Some(Selected { candidates: vec![candidate], reads: vec![0] }))
 }
 
@@ -59,6 +60,7 @@ fn prepare(
         chip: gpu.context.chip(),
         precision: Precision::F32,
         chooser: &FirstCandidate,
+        libraries: LibrarySet::default(),
     };
     let graph = graph().specialise_plainly(&[vec![64]]).unwrap();
     let plan = build_with(&graph, &target, &[vec![0], vec![1]], selector)?;

@@ -193,7 +193,7 @@ impl AttentionProblem {
         };
         let Block { query_warps, key_warps, keys } = block;
         let name = format!("attention {query_warps}x{key_warps} warps {keys} keys");
-        Candidate { name, launches: vec![launch], workspace_bytes: 0 }
+        Candidate::new(name, vec![launch], 0)
     }
 
     fn source(&self, block: Block) -> KernelSource {

@@ -103,7 +103,7 @@ impl DepthwiseProblem {
             arguments,
         };
         let name = format!("depthwise {outputs} pixels");
-        Candidate { name, launches: vec![launch], workspace_bytes: 0 }
+        Candidate::new(name, vec![launch], 0)
     }
 
     fn source(&self, outputs: usize) -> KernelSource {

@@ -62,17 +62,16 @@ impl Normalisation {
         let bias = self.bias.clone().unwrap_or(Argument::Null);
         let shape = Argument::Bytes(bytes_of(&self.shape()).to_vec());
         let arguments = vec![from, self.scale.clone(), bias, to, shape];
-        let candidate = |kind: &str, source, blocks, threads| Candidate {
-            name: format!("{name} {kind}"),
-            launches: vec![Launch {
+        let candidate = |kind: &str, source, blocks, threads| {
+            let launch = Launch {
                 source,
                 grid: [blocks, 1, 1],
                 threads,
                 shared_bytes: 0,
                 cluster: [1, 1, 1],
                 arguments: arguments.clone(),
-            }],
-            workspace_bytes: 0,
+            };
+            Candidate::new(format!("{name} {kind}"), vec![launch], 0)
         };
         let mut candidates = Vec::new();
         if let Some(warp) = rows.warp_per_row(chip) {

@@ -191,11 +191,8 @@ impl Recurrent {
                 Argument::Fault,
             ],
         };
-        Candidate {
-            name: "recurrent".into(),
-            launches: vec![project, walk],
-            workspace_bytes: self.projected_elements() * size_of::<f32>(),
-        }
+        let workspace_bytes = self.projected_elements() * size_of::<f32>();
+        Candidate::new("recurrent", vec![project, walk], workspace_bytes)
     }
 
     fn source(&self, entry: &'static str) -> KernelSource {

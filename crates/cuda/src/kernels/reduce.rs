@@ -310,7 +310,7 @@ impl Reduction {
             });
             source = target;
         }
-        Candidate { name: name.to_string(), launches, workspace_bytes }
+        Candidate::new(name, launches, workspace_bytes)
     }
 }
 

@@ -26,11 +26,7 @@ impl Softmax {
             1 => self.rows(chip, from, to),
             _ => vec![("softmax strided", self.strided(from, to))],
         };
-        let candidate = |(name, launch): (&str, Launch)| Candidate {
-            name: name.to_string(),
-            launches: vec![launch],
-            workspace_bytes: 0,
-        };
+        let candidate = |(name, launch)| Candidate::new(name, vec![launch], 0);
         launches.into_iter().map(candidate).collect()
     }
 

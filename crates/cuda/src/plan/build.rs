@@ -18,7 +18,7 @@ use super::task::{Selector, Task, Tasks, Work, tasks};
 use super::{ExecutionPlan, OutputSource, PlannedInput};
 use crate::Storage;
 use crate::kernels::convert::convert_launch;
-use crate::launch::{Argument, Launch};
+use crate::launch::{Argument, Candidate};
 
 /// The kernel's name of a step that the host evaluates.
 const REFERENCE: &str = "reference";
@@ -123,7 +123,7 @@ impl Builder<'_> {
                     workspace_bytes: self.placement.workspace(step),
                     step,
                 };
-                self.add_launches(candidate.launches.clone(), &places);
+                self.add_work(candidate.clone(), &places);
                 candidate.name.clone()
             }
             Work::Host(operator) => {
@@ -160,7 +160,8 @@ impl Builder<'_> {
         };
         let count = self.device_value(value).element_count();
         let convert = || convert_launch(from, to, count, Argument::Input(0), Argument::Output(0));
-        self.add_launches((count > 0).then(convert).into_iter().collect(), &places);
+        let launches = (count > 0).then(convert).into_iter().collect();
+        self.add_work(Candidate::new("convert", launches, 0), &places);
         self.report_movement(value, "Convert", "convert");
     }
 
@@ -179,10 +180,12 @@ impl Builder<'_> {
     }
 
     /// Adds a device step, to the stage before it where that is the device's too.
-    fn add_launches(&mut self, launches: Vec<Launch>, places: &StepPlaces) {
+    fn add_work(&mut self, work: Candidate, places: &StepPlaces) {
+        let Candidate { launches, library_call, .. } = work;
         let launches =
             launches.into_iter().map(|launch| self.binder.bind(launch, places)).collect();
-        let step = DeviceStep { launches };
+        let library_call = library_call.map(|call| self.binder.bind_call(&call, places));
+        let step = DeviceStep { launches, library_call };
         match self.stages.last_mut() {
             Some(Stage::Device(steps)) => steps.push(step),
             _ => self.stages.push(Stage::Device(vec![step])),

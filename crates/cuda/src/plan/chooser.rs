@@ -46,6 +46,7 @@ impl Problem<'_> {
                     launch.arguments,
                 );
             }
+            let _ = write!(text, "{:?};", candidate.library_call);
         }
         let _ = write!(text, "{:?}{:?}", self.inputs, self.outputs);
         xxh3_128(text.as_bytes())
@@ -68,6 +69,18 @@ impl Chooser for FirstCandidate {
     }
 }
 
+/// Takes the first candidate whose name starts with the text, and the first of all where there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedCandidate(pub(crate) &'static str);
+
+impl Chooser for NamedCandidate {
+    fn choose(&self, problems: &[Problem<'_>]) -> Vec<Result<usize, DeviceError>> {
+        let is_named = |candidate: &Candidate| candidate.name.starts_with(self.0);
+        let named = |problem: &Problem<'_>| problem.candidates.iter().position(is_named);
+        problems.iter().map(|problem| Ok(named(problem).unwrap_or(0))).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -86,7 +99,7 @@ mod tests {
             cluster: [1; 3],
             arguments: vec![Argument::Input(0), Argument::Weights(Arc::new(weights))],
         };
-        Candidate { name: "k".into(), launches: vec![launch], workspace_bytes: 0 }
+        Candidate::new("k", vec![launch], 0)
     }
 
     #[test]
@@ -100,5 +113,16 @@ mod tests {
         assert_ne!(first, signature(&[candidate(5, 0x100)], 64));
         assert_ne!(first, signature(&[candidate(4, 0x100)], 128));
         assert_ne!(first, signature(&[candidate(4, 0x100), candidate(5, 0x100)], 64));
+    }
+
+    #[test]
+    fn a_name_picks_its_candidate_or_the_first() {
+        let names = ["gemm 64x64", "cublaslt", "cudnn implicit_gemm"];
+        let candidates = names.map(|name| Candidate::new(name, Vec::new(), 0));
+        let problem = Problem { candidates: &candidates, inputs: vec![], outputs: vec![] };
+        for (name, expected) in [("cublaslt", 1), ("cudnn", 2), ("gemm", 0), ("other", 0)] {
+            let choices = NamedCandidate(name).choose(std::slice::from_ref(&problem));
+            assert_eq!(*choices[0].as_ref().unwrap(), expected, "{name}");
+        }
     }
 }

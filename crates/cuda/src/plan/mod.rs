@@ -26,7 +26,7 @@ pub(crate) use build::build_with;
 use std::sync::Arc;
 
 use place::Place;
-use steps::{DeviceValue, HostOperand, Operand, Stage};
+use steps::{DeviceValue, HostOperand, Stage};
 use weft_device::ExecutionReport;
 use weft_ir::Fact;
 
@@ -51,10 +51,8 @@ pub(crate) struct ExecutionPlan {
 impl ExecutionPlan {
     /// The weights that launches refer to, each once.
     pub(crate) fn weights(&self) -> Vec<Arc<DeviceWeights>> {
-        let launches = self.stages.iter().flat_map(Stage::launches);
-        let operands = launches.flat_map(|launch| &launch.operands);
-        let mut weights: Vec<Arc<DeviceWeights>> = operands
-            .flat_map(Operand::places)
+        let places = self.stages.iter().flat_map(Stage::places);
+        let mut weights: Vec<Arc<DeviceWeights>> = places
             .filter_map(|place| match place {
                 Place::Weights(weights) => Some(weights.clone()),
                 _ => None,

@@ -3,6 +3,7 @@
 use super::place::Place;
 use super::steps::{Operand, PlannedLaunch};
 use crate::launch::{Argument, Launch};
+use crate::library_call::LibraryCall;
 
 /// Where one step's values lie.
 pub(crate) struct StepPlaces {
@@ -39,6 +40,17 @@ impl OperandBinder {
         let operands = launch.arguments.iter().map(|argument| self.operand(argument, places));
         let operands = operands.collect();
         PlannedLaunch { launch, operands }
+    }
+
+    pub(crate) fn bind_call(
+        &mut self,
+        call: &LibraryCall,
+        places: &StepPlaces,
+    ) -> LibraryCall<Place> {
+        LibraryCall {
+            operation: call.operation,
+            operands: call.operands.map(|argument| self.place(argument, places)),
+        }
     }
 
     fn operand(&mut self, argument: &Argument, places: &StepPlaces) -> Operand {

@@ -4,6 +4,7 @@ use weft_device::DeviceError;
 use weft_ir::{DataType, Fact, Node, Operator, OptimizedGraph, Tensor};
 
 use crate::launch::{Candidate, Launch};
+use crate::library_call::LibrarySet;
 use crate::weights::WeightStore;
 use crate::{Chip, Precision, Storage};
 
@@ -15,6 +16,7 @@ pub(crate) struct Site<'a> {
     pub(crate) weights: &'a WeightStore,
     pub(crate) chip: Chip,
     pub(crate) precision: Precision,
+    pub(crate) libraries: LibrarySet,
 }
 
 /// The ways to compute a node, the one expected to be fastest first.
@@ -29,7 +31,7 @@ pub(crate) struct Selected {
 impl Selected {
     /// One way alone, without scratch memory.
     pub(crate) fn single(name: &str, launches: Vec<Launch>, reads: Vec<usize>) -> Self {
-        let candidate = Candidate { name: name.to_string(), launches, workspace_bytes: 0 };
+        let candidate = Candidate::new(name, launches, 0);
         Self { candidates: vec![candidate], reads }
     }
 }

@@ -7,6 +7,7 @@ use weft_ir::{DataType, Operator, Tensor};
 use super::place::Place;
 use crate::Storage;
 use crate::launch::{Launch, TensorMap};
+use crate::library_call::LibraryCall;
 
 /// What runs in one go: consecutive device steps are one CUDA graph.
 pub(crate) enum Stage {
@@ -23,12 +24,27 @@ impl Stage {
         };
         steps.iter().flat_map(|step| &step.launches)
     }
+
+    /// The places that its launches and library calls point to.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        let steps = match self {
+            Stage::Device(steps) => steps.as_slice(),
+            Stage::Host(_) => &[],
+        };
+        let of_calls = steps.iter().flat_map(|step| &step.library_call);
+        self.launches()
+            .flat_map(|launch| &launch.operands)
+            .flat_map(Operand::places)
+            .chain(of_calls.flat_map(|call| call.operands.all()))
+    }
 }
 
 /// Launches that compute one task or convert one value.
 pub(crate) struct DeviceStep {
     /// None where there is nothing to compute, as for tensors without elements.
     pub(crate) launches: Vec<PlannedLaunch>,
+    /// What a library computes after them.
+    pub(crate) library_call: Option<LibraryCall<Place>>,
 }
 
 /// A launch whose parameters have their places.

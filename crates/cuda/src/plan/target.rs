@@ -5,6 +5,7 @@ use weft_ir::{OptimizedGraph, ValueId};
 
 use super::chooser::Chooser;
 use super::steps::DeviceValue;
+use crate::library_call::LibrarySet;
 use crate::weights::WeightStore;
 use crate::{Chip, Precision};
 
@@ -18,6 +19,8 @@ pub(crate) struct Target<'a> {
     pub(crate) precision: Precision,
     /// What decides among the ways to compute a node.
     pub(crate) chooser: &'a dyn Chooser,
+    /// The libraries whose calls are candidates too.
+    pub(crate) libraries: LibrarySet,
 }
 
 impl Target<'_> {

@@ -67,8 +67,7 @@ fn given_inputs(candidate: &Candidate) -> Vec<usize> {
             _ => Vec::new(),
         }
     }
-    let arguments = candidate.launches.iter().flat_map(|launch| &launch.arguments);
-    arguments.flat_map(in_argument).collect()
+    candidate.arguments().flat_map(in_argument).collect()
 }
 
 /// The inputs with those left out that are not read.
@@ -114,6 +113,7 @@ pub(super) fn tasks(
         weights: target.weights,
         chip: target.chip,
         precision: target.precision,
+        libraries: target.libraries,
     };
     let mut views = Views::default();
     let mut drafts = Vec::new();

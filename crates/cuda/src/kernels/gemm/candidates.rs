@@ -170,11 +170,8 @@ fn candidate(
         Left::Matrix { .. } => "gemm",
         Left::Image(_) => "implicit_gemm",
     };
-    Candidate {
-        name: format!("{kind} {}{}", tile.name(), split.name()),
-        launches: vec![launch],
-        workspace_bytes: workspace_from + workspace_bytes,
-    }
+    let name = format!("{kind} {}{}", tile.name(), split.name());
+    Candidate::new(name, vec![launch], workspace_from + workspace_bytes)
 }
 
 /// True where the copy engine brings rows of the left matrix; windows of images are found by threads.

@@ -5,6 +5,7 @@ use weft_ir::operators::convolution::{AxisWindow, Conv};
 use weft_ir::operators::fused::{Epilogue, FusedConv};
 
 use super::epilogue::{bias_weights, right_stride};
+use super::libraries;
 use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Image, Left, Operands, Right, candidates};
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
@@ -87,12 +88,15 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
         residual: if epilogue.has_residual { Argument::Input(3) } else { Argument::Null },
         output: Argument::Output(0),
     };
+    let of_library = Operands { bias: libraries::bias(site)?, ..operands.clone() };
     let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from);
+    candidates.extend(libraries::product(site, &problem, of_library, workspace_from));
     if is_padded {
         let to = Argument::Workspace { offset_bytes: 0 };
         let pad = pad_rows_launch(storage, pixels, channels, Argument::Input(0), to);
         candidates.iter_mut().for_each(|candidate| candidate.launches.insert(0, pad.clone()));
     }
+    candidates.extend(libraries::convolutions(site, &shape, &epilogue)?);
     let reads = if epilogue.has_residual { vec![0, 3] } else { vec![0] };
     Ok((!candidates.is_empty()).then_some(Selected { candidates, reads }))
 }

@@ -236,7 +236,7 @@ impl ChainBuilder {
             _ => format!("elementwise x{}", sites.len()),
         };
         let launches = chain.launch().into_iter().collect();
-        let candidates = vec![Candidate { name, launches, workspace_bytes: 0 }];
+        let candidates = vec![Candidate::new(name, launches, 0)];
         Some(ChainSelected { inputs: self.values, output, candidates })
     }
 }
@@ -244,6 +244,7 @@ impl ChainBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library_call::LibrarySet;
     use crate::plan::chains;
     use crate::plan::select::testing::{OneNode, Operand, given};
     use crate::{Chip, NoMemory, WeightStore};
@@ -276,7 +277,14 @@ mod tests {
         let weights = WeightStore::new(Arc::new(NoMemory));
         let node = &graph.graph().nodes()[0];
         let (chip, precision) = (Chip::H200, Precision::F16);
-        let site = Site { node, graph: &graph, weights: &weights, chip, precision };
+        let site = Site {
+            node,
+            graph: &graph,
+            weights: &weights,
+            chip,
+            precision,
+            libraries: LibrarySet::default(),
+        };
         let selected = select(&site).unwrap().unwrap();
         assert!(selected.candidates[0].launches[0].source.generated.contains("= a0 * a0;"));
         assert_eq!(selected.reads, [0]);
@@ -313,6 +321,7 @@ mod tests {
                     weights: &weights,
                     chip,
                     precision,
+                    libraries: LibrarySet::default(),
                 };
                 let sites: Vec<Site<'_>> = group.iter().map(site).collect();
                 let chain = select_chain(&sites).unwrap();

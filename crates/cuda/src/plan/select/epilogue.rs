@@ -20,3 +20,15 @@ pub(super) fn bias_weights(site: &Site<'_>) -> Result<Option<Arc<DeviceWeights>>
     let bytes = |numbers: &[f32]| stored(numbers.iter().copied(), Storage::F32);
     site.weights.get_or_make(bias, "bias".into(), bytes).map(Some)
 }
+
+/// The same in the type that activations are stored in, as libraries ask for it.
+pub(super) fn stored_bias_weights(
+    site: &Site<'_>,
+) -> Result<Option<Arc<DeviceWeights>>, DeviceError> {
+    let storage = site.precision.storage();
+    let Some(bias) = site.f32_constant(2).filter(|_| storage != Storage::F32) else {
+        return bias_weights(site);
+    };
+    let bytes = |numbers: &[f32]| stored(numbers.iter().copied(), storage);
+    site.weights.get_or_make(bias, format!("bias {storage:?}"), bytes).map(Some)
+}

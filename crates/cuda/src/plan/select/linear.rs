@@ -6,6 +6,7 @@ use weft_device::DeviceError;
 use weft_ir::operators::fused::FusedMatMul;
 
 use super::epilogue::{bias_weights, right_stride};
+use super::libraries;
 use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
@@ -34,8 +35,10 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     };
     let padded_left = Argument::Workspace { offset_bytes: 0 };
     let left = if linear.unpadded.is_some() { padded_left.clone() } else { Argument::Input(0) };
-    let mut candidates =
-        candidates(problem, &[linear.operands(left, 0)], site.chip, workspace_from);
+    let operands = linear.operands(left, 0);
+    let of_library = Operands { bias: libraries::bias(site)?, ..operands.clone() };
+    let mut candidates = candidates(problem, &[operands], site.chip, workspace_from);
+    candidates.extend(libraries::product(site, problem, of_library, workspace_from));
     if let Some(columns) = linear.unpadded {
         let pad = pad_rows_launch(storage, problem.m, columns, Argument::Input(0), padded_left);
         candidates.iter_mut().for_each(|candidate| candidate.launches.insert(0, pad.clone()));

@@ -7,6 +7,7 @@ pub(crate) mod elementwise;
 mod epilogue;
 mod indexing;
 mod layout;
+mod libraries;
 pub(crate) mod linear;
 mod normalisation;
 mod pooling;

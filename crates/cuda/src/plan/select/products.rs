@@ -4,6 +4,7 @@ use weft_ir::broadcast::broadcast_shapes;
 use weft_ir::operators::fused::FusedAttention;
 use weft_ir::operators::linear::MatMul;
 
+use super::libraries;
 use crate::kernels::attention::AttentionProblem;
 use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
@@ -105,7 +106,9 @@ fn mat_mul(site: &Site<'_>) -> Option<Selected> {
         residual: Argument::Null,
         output: Argument::Output(0),
     };
+    let by_library = libraries::product(site, &problem, operands.clone(), workspace_bytes);
     let mut candidates = candidates(&problem, &[operands], site.chip, workspace_bytes);
+    candidates.extend(by_library);
     for candidate in &mut candidates {
         candidate.launches.splice(0..0, pads.iter().cloned());
     }

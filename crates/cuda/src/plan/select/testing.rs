@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weft_ir::{Attributes, DataType, GraphBuilder, OptimizedGraph, Tensor, Value};
 
+use crate::library_call::LibrarySet;
 use crate::plan::site::Site;
 use crate::{Chip, NoMemory, Precision, WeightStore};
 
@@ -74,6 +75,7 @@ impl OneNode {
             weights: &self.weights,
             chip: Chip::H200,
             precision,
+            libraries: LibrarySet::default(),
         }
     }
 

@@ -60,8 +60,7 @@ pub(super) fn select(site: &Site<'_>, is_on_device: &dyn Fn(usize) -> bool) -> S
         cluster: [1; 3],
         arguments,
     };
-    let candidate =
-        Candidate { name: "fake".into(), launches: vec![launch], workspace_bytes: WORKSPACE_BYTES };
+    let candidate = Candidate::new("fake", vec![launch], WORKSPACE_BYTES);
     Ok(Some(Selected { candidates: vec![candidate], reads }))
 }
 

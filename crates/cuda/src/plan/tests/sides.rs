@@ -7,6 +7,7 @@ use weft_ir::{Graph, OptimizedGraph, Tensor, Value, reference};
 use weft_zoo::{ZooOptions, sample_inputs};
 
 use super::fake_device::{FakeMemory, FakeRun, select};
+use crate::library_call::LibrarySet;
 use crate::plan::ExecutionPlan;
 use crate::plan::build::build_with;
 use crate::plan::chooser::FirstCandidate;
@@ -36,6 +37,7 @@ fn plan_with(
         chip: Chip::H200,
         precision,
         chooser: &FirstCandidate,
+        libraries: LibrarySet::default(),
     };
     let alone: Vec<Vec<usize>> = (0..graph.graph().nodes().len()).map(|node| vec![node]).collect();
     build_with(graph, &target, &alone, &|site| select(site, is_on_device)).unwrap()

@@ -6,6 +6,7 @@ use weft_ir::OptimizedGraph;
 use weft_zoo::{ZooOptions, sample_inputs};
 
 use crate::launch::Argument;
+use crate::library_call::LibrarySet;
 use crate::plan::chooser::FirstCandidate;
 use crate::plan::place::Place;
 use crate::plan::placement::ALIGNMENT_BYTES;
@@ -34,6 +35,7 @@ pub(super) fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> Ex
         chip: Chip::H200.with_sms(sms),
         precision,
         chooser: &FirstCandidate,
+        libraries: LibrarySet::default(),
     };
     build(graph, &target).unwrap()
 }

@@ -1,0 +1,36 @@
+//! What a step gives to a stream: launches of kernels, and calls of libraries.
+
+use crate::bound::BoundLaunch;
+use crate::driver::{CudaError, Stream};
+use crate::vendor::BoundCall;
+
+/// One thing that a stream is given.
+pub(crate) enum BoundWork {
+    Launch(BoundLaunch),
+    Call(BoundCall),
+}
+
+impl BoundWork {
+    /// True where a launch after it may start before it has ended: kernels of libraries do not say when that is safe.
+    pub(crate) fn is_launch(&self) -> bool {
+        matches!(self, Self::Launch(_))
+    }
+
+    /// Adds it to a stream, after a launch or not.
+    ///
+    /// # Safety
+    /// The memory at its addresses lives until it has ended; where the stream is being captured, that memory and the
+    /// work live as long as the graph.
+    pub(crate) unsafe fn add_to(
+        &self,
+        stream: &Stream,
+        follows_launch: bool,
+    ) -> Result<(), CudaError> {
+        match self {
+            // SAFETY: the caller vouches for the memory.
+            Self::Launch(launch) => unsafe { launch.add_to(stream, follows_launch) },
+            // SAFETY: as above.
+            Self::Call(call) => unsafe { call.add_to(stream) },
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Candidates that NVIDIA's libraries compute, after all that kernels here do.
+
+use weft_device::DeviceError;
+use weft_ir::Tensor;
+use weft_ir::operators::fused::Epilogue;
+
+use super::conv::Windows;
+use super::epilogue::stored_bias_weights;
+use crate::kernels::gemm::{GemmProblem, Operands};
+use crate::kernels::stored::stored_rows;
+use crate::launch::{Argument, Candidate};
+use crate::library_call::{
+    CallOperands, Convolution, LibraryCall, Operation, Product, WORKSPACE_BYTES,
+};
+use crate::plan::site::Site;
+
+/// The bias as libraries read it; null where it or the library is absent.
+pub(super) fn bias(site: &Site<'_>) -> Result<Argument, DeviceError> {
+    let bias = match site.libraries.cublas_lt {
+        true => stored_bias_weights(site)?,
+        false => None,
+    };
+    Ok(bias.map_or(Argument::Null, Argument::Weights))
+}
+
+/// The product by cuBLASLt, with the operands that the kernel here has but for the bias, which is that of [`bias`];
+/// `None` where the library is absent or does not compute it. The first `workspace_from` bytes of the step's workspace
+/// belong to somebody else.
+pub(super) fn product(
+    site: &Site<'_>,
+    problem: &GemmProblem,
+    operands: Operands,
+    workspace_from: usize,
+) -> Option<Candidate> {
+    let product = Product::of(problem, site.chip.sm_count).filter(|_| site.libraries.cublas_lt)?;
+    let Operands { left, right, bias, residual, output } = operands;
+    let workspace = Argument::Workspace { offset_bytes: workspace_from };
+    let operands = CallOperands { left, right, bias, residual, output, workspace };
+    Some(candidate("cublaslt".into(), Operation::Product(product), operands, workspace_from))
+}
+
+/// The convolution by cuDNN, one candidate per algorithm; none where the library is absent or does not compute it.
+pub(super) fn convolutions(
+    site: &Site<'_>,
+    windows: &Windows<'_>,
+    epilogue: &Epilogue,
+) -> Result<Vec<Candidate>, DeviceError> {
+    if !site.libraries.cudnn {
+        return Ok(Vec::new());
+    }
+    let (image, count) = (windows.image, windows.filters);
+    let Epilogue { has_residual, activation } = *epilogue;
+    let all =
+        Convolution::of(windows.batch, image, count, has_residual, activation, site.precision);
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let storage = site.precision.storage();
+    let taps = image.kernel[0] * image.kernel[1];
+    let filters = site.weights.get_or_make(
+        windows.weights,
+        format!("filters {:?} by taps {storage:?}", windows.weights.shape()),
+        |weights| {
+            let columns = taps * image.channels;
+            stored_rows(count, columns, columns, storage, |filter, column| {
+                let (tap, channel) = (column / image.channels, column % image.channels);
+                weights[(filter * image.channels + channel) * taps + tap]
+            })
+        },
+    )?;
+    let bias = match stored_bias_weights(site)? {
+        Some(bias) => bias,
+        // cuDNN adds a bias always.
+        None => site.weights.get_or_copy(&Tensor::vector(vec![0f32; count]), storage)?,
+    };
+    let operands = CallOperands {
+        left: Argument::Input(0),
+        right: Argument::Weights(filters),
+        bias: Argument::Weights(bias),
+        residual: if has_residual { Argument::Input(3) } else { Argument::Null },
+        output: Argument::Output(0),
+        workspace: Argument::Workspace { offset_bytes: 0 },
+    };
+    let candidate = |convolution: Convolution| {
+        let name = format!("cudnn {}", convolution.algorithm.name());
+        candidate(name, Operation::Convolution(convolution), operands.clone(), 0)
+    };
+    Ok(all.into_iter().map(candidate).collect())
+}
+
+fn candidate(
+    name: String,
+    operation: Operation,
+    operands: CallOperands<Argument>,
+    workspace_from: usize,
+) -> Candidate {
+    let call = LibraryCall { operation, operands };
+    Candidate {
+        library_call: Some(Box::new(call)),
+        ..Candidate::new(name, Vec::new(), workspace_from + WORKSPACE_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_ir::Attributes;
+
+    use super::super::select;
+    use super::super::testing::{OneNode, Operand, given};
+    use super::*;
+    use crate::Precision;
+    use crate::library_call::LibrarySet;
+
+    fn names(node: &OneNode, libraries: LibrarySet) -> Vec<String> {
+        let site = Site { libraries, ..node.site(Precision::F16) };
+        let candidates = select(&site).unwrap().unwrap().candidates;
+        candidates.into_iter().map(|candidate| candidate.name).collect()
+    }
+
+    #[test]
+    fn libraries_come_after_all_kernels() {
+        let both = LibrarySet { cublas_lt: true, cudnn: true };
+        let stack = OneNode::new(
+            "MatMul",
+            vec![given(&[4, 6, 16]), given(&[4, 16, 10])],
+            Attributes::new(),
+        );
+        let with = names(&stack, both);
+        let mut expected = names(&stack, LibrarySet::default());
+        assert!(!expected.iter().any(|name| name == "cublaslt"));
+        expected.push("cublaslt".into());
+        assert_eq!(with, expected);
+        assert_eq!(names(&stack, LibrarySet { cublas_lt: false, ..both }).len(), with.len() - 1);
+    }
+
+    #[test]
+    fn a_call_follows_the_launches_that_pad_its_rows() {
+        let node = OneNode::new(
+            "MatMul",
+            vec![given(&[6, 15]), Operand::Given(weft_ir::DataType::F32, vec![15, 16])],
+            Attributes::new(),
+        );
+        let libraries = LibrarySet { cublas_lt: true, cudnn: true };
+        let site = Site { libraries, ..node.site(Precision::F16) };
+        let last = select(&site).unwrap().unwrap().candidates.pop().unwrap();
+        assert_eq!(last.launches.len(), 1);
+        let call = last.library_call.unwrap();
+        let Argument::Workspace { offset_bytes: padded } = call.operands.left else {
+            panic!("{:?}", call.operands)
+        };
+        let Argument::Workspace { offset_bytes: scratch } = call.operands.workspace else {
+            panic!("{:?}", call.operands)
+        };
+        assert!(padded < scratch && scratch + WORKSPACE_BYTES == last.workspace_bytes);
+    }
+}
