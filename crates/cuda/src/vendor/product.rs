@@ -13,9 +13,9 @@ use cudarc::cublaslt::sys::{
 
 use super::cublas_lt::CublasLt;
 use super::descriptor::Descriptor;
+use crate::Storage;
 use crate::driver::{CudaError, Stream};
 use crate::library_call::{CallActivation, CallOperands, ColumnMatrix, Product, WORKSPACE_BYTES};
-use crate::{Precision, Storage};
 
 type Description = Descriptor<cublasLtMatmulDescOpaque_t>;
 type Layout = Descriptor<cublasLtMatrixLayoutOpaque_t>;
@@ -100,12 +100,9 @@ fn data_type(storage: Storage) -> cudaDataType_t {
     }
 }
 
-fn compute_type(precision: Precision) -> Compute {
-    match precision {
-        Precision::F16 | Precision::Bf16 | Precision::F32 => Compute::CUBLAS_COMPUTE_32F,
-        Precision::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
-    }
-}
+/// What numbers are multiplied and summed as. One product of tf32 numbers is less than [`crate::Precision::Tf32`]
+/// promises, so that it takes what `f32` does.
+const COMPUTE: Compute = Compute::CUBLAS_COMPUTE_32F;
 
 /// What follows the sum, which the residual is a part of.
 fn epilogue(product: &Product) -> Epilogue {
@@ -128,11 +125,10 @@ impl CublasLt {
     fn description(&self, product: &Product, bias: u64) -> Result<Description, CudaError> {
         use DescriptionAttribute as Attribute;
         let functions = &self.functions;
-        let compute = compute_type(product.precision);
         let create = |raw| {
             // SAFETY: the library writes one handle.
             let code =
-                unsafe { (functions.create_description)(raw, compute, cudaDataType_t::CUDA_R_32F) };
+                unsafe { (functions.create_description)(raw, COMPUTE, cudaDataType_t::CUDA_R_32F) };
             self.check("cublasLtMatmulDescCreate", code)
         };
         // SAFETY: the two functions belong together.
