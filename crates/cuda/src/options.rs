@@ -11,11 +11,18 @@ pub struct CudaOptions {
     pub sms_per_unit: u32,
     /// How the kernel of each node is chosen.
     pub choice: Choice,
+    /// Whether a measured choice is among the kernels of cuBLASLt and cuDNN too, where these are installed.
+    pub uses_libraries: bool,
 }
 
 impl Default for CudaOptions {
     fn default() -> Self {
-        Self { precision: Precision::default(), sms_per_unit: 8, choice: Choice::default() }
+        Self {
+            precision: Precision::default(),
+            sms_per_unit: 8,
+            choice: Choice::default(),
+            uses_libraries: true,
+        }
     }
 }
 

@@ -93,6 +93,7 @@ impl CudaPartition {
         let libraries = match self.gpu.options.choice {
             // Nothing is known of how fast they are, so that their candidates would not be taken.
             Choice::Estimated => LibrarySet::default(),
+            _ if !self.gpu.options.uses_libraries => LibrarySet::default(),
             Choice::Measured | Choice::Named(_) => self.gpu.libraries.available(&self.gpu.context),
         };
         let target = Target {

@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// How kernels are chosen: as estimated, or as measured on the partition, which takes longer to prepare
     #[arg(long, value_enum, default_value = "measured")]
     choice: ChoiceName,
+    /// Choose among Weft's own kernels alone, not those of cuBLASLt and cuDNN
+    #[arg(long)]
+    no_libraries: bool,
     /// What the inputs for correctness are drawn from [default: the time]
     #[arg(long)]
     pub(super) seed: Option<u64>,
@@ -132,7 +135,12 @@ impl Options {
     /// How the GPU is opened.
     pub(super) fn cuda(&self) -> CudaOptions {
         let precision = self.precision.unwrap_or_default();
-        CudaOptions { precision, choice: self.choice.into(), ..Default::default() }
+        CudaOptions {
+            precision,
+            choice: self.choice.into(),
+            uses_libraries: !self.no_libraries,
+            ..Default::default()
+        }
     }
 
     /// How kernels are chosen, in a word.
