@@ -95,7 +95,7 @@ pub(crate) fn evaluate(graph: &Graph, inputs: &[Value]) -> Vec<Value> {
 pub(crate) fn tolerance(precision: Precision) -> f64 {
     match precision {
         Precision::F16 => 1e-2,
-        Precision::Bf16 => 3e-2,
+        Precision::Bf16 => 8e-2,
         Precision::Tf32 => 1e-3,
         Precision::F32 => 1e-4,
     }
