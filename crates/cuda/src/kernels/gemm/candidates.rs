@@ -11,6 +11,10 @@ use crate::{Chip, Precision, Storage};
 const TEXT: &str = concat!(
     include_str!("../../../kernels/divider.cuh"),
     include_str!("../../../kernels/tensor_core.cuh"),
+    include_str!("../../../kernels/gemm_tile.cuh"),
+    include_str!("../../../kernels/gemm_copies.cuh"),
+    include_str!("../../../kernels/gemm_steps.cuh"),
+    include_str!("../../../kernels/gemm_finish.cuh"),
     include_str!("../../../kernels/gemm.cu")
 );
 

@@ -1,0 +1,79 @@
+// What follows the sums of a product: parts of other blocks, bias, residual, activation.
+
+// Clusters are there from Hopper on; elsewhere the host launches nothing that asks for them.
+#define HAS_CLUSTERS (__CUDA_ARCH__ >= 900)
+
+DEVICE void cluster_barrier() {
+#if HAS_CLUSTERS
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+// Four floats in the shared memory of another block of the cluster.
+DEVICE float4 read_remote(u32 address, u32 rank) {
+    float4 value = make_float4(0.f, 0.f, 0.f, 0.f);
+#if HAS_CLUSTERS
+    u32 remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(remote));
+#endif
+    return value;
+}
+
+typedef Vector<STORAGE, STORE_ELEMENTS> Stored;
+constexpr int ROW_STORES = TILE_N / STORE_ELEMENTS;
+constexpr int STORES_OF_THREAD = (TILE_M * ROW_STORES + THREADS - 1) / THREADS;
+// Residuals that one thread asks for before it waits for any of them. Blocks of a cluster have few rows to finish.
+constexpr int BATCH = !HAS_RESIDUAL || REDUCTION == REDUCTION_CLUSTER ? 1 : STORES_OF_THREAD < 4 ? STORES_OF_THREAD : 4;
+
+// What follows the sums of one tile: each thread finishes neighbours in a row, the same columns in every row it has.
+struct Finish {
+    int first_m, first_n;
+    // The rows of the tile that this block finishes.
+    int first_row, stores;
+    float bias[STORE_ELEMENTS];
+    Stored residuals[BATCH];
+
+    DEVICE int row(int at) const { return first_row + at / ROW_STORES; }
+    DEVICE int column(int at) const { return at % ROW_STORES * STORE_ELEMENTS; }
+    DEVICE bool is_inside(const Problem &p, int at) const {
+        return at < stores && first_m + row(at) < p.m && first_n + column(at) < p.n;
+    }
+
+    DEVICE void load_bias(const Problem &p, const BIAS *from, int at) {
+#if HAS_BIAS
+        int n = first_n + column(at);
+        if (n < p.n) {
+            Vector<BIAS, STORE_ELEMENTS> read = *(const Vector<BIAS, STORE_ELEMENTS> *)(from + n);
+#pragma unroll
+            for (int e = 0; e < STORE_ELEMENTS; e++) bias[e] = to_float(read.at[e]);
+        }
+#endif
+    }
+
+    DEVICE void load_residuals(const Problem &p, const STORAGE *from, int first) {
+#if HAS_RESIDUAL
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+            int at = first + b * THREADS;
+            i64 place = (i64)(first_m + row(at)) * p.output_stride + first_n + column(at);
+            if (is_inside(p, at)) residuals[b] = *(const Stored *)(from + place);
+        }
+#endif
+    }
+
+    // Adds bias and residual, applies the activation, and stores.
+    DEVICE void store(const Problem &p, const float (&sums)[STORE_ELEMENTS], int b, int at, STORAGE *output) const {
+        Stored stored;
+#pragma unroll
+        for (int e = 0; e < STORE_ELEMENTS; e++) {
+            float value = sums[e];
+            if (HAS_BIAS) value += bias[e];
+            if (HAS_RESIDUAL) value += to_float(residuals[b].at[e]);
+            stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(value, p.activation));
+        }
+        i64 place = (i64)(first_m + row(at)) * p.output_stride + first_n + column(at);
+        *(Stored *)(output + place) = stored;
+    }
+};
