@@ -1,9 +1,16 @@
 //! Who runs where and when. This crate decides and does nothing: it reads no clock, starts no thread and touches no device.
 
 mod identity;
+mod lane;
+pub mod policies;
+mod policy;
 mod profile;
+mod request;
 mod time;
 
 pub use identity::ModelId;
+pub use lane::{Batch, BatchLatency, Lane};
+pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint};
+pub use request::{Request, RequestId};
 pub use time::{Span, Time};

@@ -14,6 +14,8 @@ pub struct Span(u64);
 impl Time {
     /// Where counting begins.
     pub const START: Time = Time(0);
+    /// After every other instant.
+    pub const NEVER: Time = Time(u64::MAX);
 
     /// An instant by its distance from the start.
     pub fn after_start(span: Span) -> Self {

@@ -1,0 +1,223 @@
+//! A lane: the queue of one partition. It orders requests by deadline, gathers batches, predicts and refuses.
+
+use std::collections::VecDeque;
+
+use crate::identity::ModelId;
+use crate::policy::Refusal;
+use crate::request::Request;
+use crate::time::{Span, Time};
+
+/// How long a batch of a model takes on the lane's partition.
+pub trait BatchLatency {
+    /// The predicted duration of a batch of one or more items.
+    fn of(&self, model: ModelId, batch: u32) -> Span;
+
+    /// The largest batch that the model may run at; at least 1.
+    fn largest_batch(&self, model: ModelId) -> u32;
+}
+
+/// A batch to be launched now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// What runs.
+    pub model: ModelId,
+    /// Whose requests, by deadline.
+    pub requests: Vec<Request>,
+    /// How long it is predicted to take.
+    pub expected: Span,
+}
+
+/// The requests that wait for one partition.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// By model; each in the order of arrival, which is that of deadlines where a model has one SLO.
+    queues: Vec<VecDeque<Request>>,
+    waiting: usize,
+    limit: usize,
+    /// When what runs is predicted to end.
+    busy_until: Time,
+}
+
+impl Lane {
+    /// An empty lane for so many models that holds at most `limit` requests.
+    pub fn new(models: usize, limit: usize) -> Self {
+        let queues = vec![VecDeque::new(); models];
+        Self { queues, waiting: 0, limit, busy_until: Time::START }
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// When the partition is predicted to be free.
+    pub fn free_at(&self, now: Time) -> Time {
+        self.busy_until.max(now)
+    }
+
+    /// Takes a request in, or says why not: with what waits before it, it would be late. What waits is counted in the
+    /// batches that it will run in.
+    pub fn admit(
+        &mut self,
+        request: Request,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Result<(), Refusal> {
+        if self.waiting >= self.limit {
+            return Err(Refusal::QueueFull);
+        }
+        let finish = self.predicted_finish(&request, now, latency);
+        if finish > request.deadline {
+            return Err(Refusal::TooLate { predicted: finish.since(request.arrived) });
+        }
+        self.queues[request.model.index()].push_back(request);
+        self.waiting += 1;
+        Ok(())
+    }
+
+    /// When a request would be answered if it came now: after what runs, after every batch of another model whose
+    /// deadline is earlier, and with those of its own model before it.
+    fn predicted_finish(&self, request: &Request, now: Time, latency: &impl BatchLatency) -> Time {
+        let mut finish = self.free_at(now);
+        for (index, queue) in self.queues.iter().enumerate() {
+            let model = ModelId(index as u32);
+            let is_own = model == request.model;
+            let before = match is_own {
+                true => queue.len() + 1,
+                false => queue.partition_point(|other| other.deadline <= request.deadline),
+            };
+            finish = finish + batches_latency(model, before, latency);
+        }
+        finish
+    }
+
+    /// The next batch, where anything waits: of the model whose first request is due first, as many requests as all make
+    /// their deadline together. Requests that cannot make it even alone are handed to `shed`.
+    pub fn next(
+        &mut self,
+        now: Time,
+        latency: &impl BatchLatency,
+        mut shed: impl FnMut(Request),
+    ) -> Option<Batch> {
+        loop {
+            let model = self.most_urgent()?;
+            let queue = &mut self.queues[model.index()];
+            let first = *queue.front()?;
+            if now + latency.of(model, 1) > first.deadline {
+                queue.pop_front();
+                self.waiting -= 1;
+                shed(first);
+                continue;
+            }
+            let most = (latency.largest_batch(model) as usize).min(queue.len());
+            let fits = |size: usize| now + latency.of(model, size as u32) <= first.deadline;
+            let size = (1..=most).rev().find(|&size| fits(size)).unwrap_or(1);
+            let requests: Vec<Request> = queue.drain(..size).collect();
+            self.waiting -= size;
+            let expected = latency.of(model, size as u32);
+            self.busy_until = now + expected;
+            return Some(Batch { model, requests, expected });
+        }
+    }
+
+    fn most_urgent(&self) -> Option<ModelId> {
+        let heads = self.queues.iter().enumerate().filter_map(|(index, queue)| {
+            queue.front().map(|first| (first.deadline, first.arrived, index))
+        });
+        heads.min().map(|(_, _, index)| ModelId(index as u32))
+    }
+}
+
+/// The time of so many items in batches as large as they may be.
+fn batches_latency(model: ModelId, items: usize, latency: &impl BatchLatency) -> Span {
+    if items == 0 {
+        return Span::ZERO;
+    }
+    let largest = latency.largest_batch(model).max(1) as usize;
+    let (full, rest) = (items / largest, items % largest);
+    let mut total = latency.of(model, largest as u32) * full as f64;
+    if rest > 0 {
+        total += latency.of(model, rest as u32);
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::RequestId;
+
+    /// Ten microseconds for a launch and one for each item.
+    struct Simple;
+
+    impl BatchLatency for Simple {
+        fn of(&self, _: ModelId, batch: u32) -> Span {
+            Span::from_us(10.0 + f64::from(batch))
+        }
+
+        fn largest_batch(&self, _: ModelId) -> u32 {
+            4
+        }
+    }
+
+    fn at(us: f64) -> Time {
+        Time::START + Span::from_us(us)
+    }
+
+    fn request(id: u64, model: u32, arrived: f64, deadline: f64) -> Request {
+        Request {
+            id: RequestId(id),
+            model: ModelId(model),
+            arrived: at(arrived),
+            deadline: at(deadline),
+        }
+    }
+
+    fn ids(batch: &Batch) -> Vec<u64> {
+        batch.requests.iter().map(|request| request.id.0).collect()
+    }
+
+    #[test]
+    fn the_most_urgent_model_runs_first_in_as_large_a_batch_as_its_deadline_allows() {
+        let mut lane = Lane::new(2, 100);
+        for id in 0..6 {
+            lane.admit(request(id, 0, 0.0, 100.0), at(0.0), &Simple).unwrap();
+        }
+        lane.admit(request(9, 1, 0.0, 60.0), at(0.0), &Simple).unwrap();
+        let none = |_| panic!("nothing is late");
+        let first = lane.next(at(0.0), &Simple, none).unwrap();
+        assert_eq!((first.model, ids(&first)), (ModelId(1), vec![9]));
+        let second = lane.next(at(11.0), &Simple, none).unwrap();
+        assert_eq!(ids(&second), [0, 1, 2, 3]);
+        let tight = lane.next(at(88.5), &Simple, none).unwrap();
+        assert_eq!(ids(&tight), [4], "two would end at 100.5");
+    }
+
+    #[test]
+    fn what_would_be_late_is_refused_with_the_prediction() {
+        let mut lane = Lane::new(1, 100);
+        for id in 0..4 {
+            lane.admit(request(id, 0, 0.0, 50.0), at(0.0), &Simple).unwrap();
+        }
+        // A batch of four takes 14, and a fifth item another 11.
+        let refused = lane.admit(request(4, 0, 0.0, 24.0), at(0.0), &Simple);
+        assert_eq!(refused, Err(Refusal::TooLate { predicted: Span::from_us(25.0) }));
+        assert_eq!(lane.waiting(), 4);
+        let mut short = Lane::new(1, 1);
+        short.admit(request(0, 0, 0.0, 50.0), at(0.0), &Simple).unwrap();
+        let refused = short.admit(request(1, 0, 0.0, 50.0), at(0.0), &Simple);
+        assert_eq!(refused, Err(Refusal::QueueFull));
+    }
+
+    #[test]
+    fn a_request_whose_time_has_passed_costs_no_turn() {
+        let mut lane = Lane::new(1, 100);
+        lane.admit(request(0, 0, 0.0, 20.0), at(0.0), &Simple).unwrap();
+        lane.admit(request(1, 0, 0.0, 90.0), at(0.0), &Simple).unwrap();
+        let mut shed = Vec::new();
+        let batch = lane.next(at(10.0), &Simple, |request| shed.push(request.id.0)).unwrap();
+        assert_eq!((shed, ids(&batch)), (vec![0], vec![1]));
+        assert_eq!(lane.waiting(), 0);
+        assert!(lane.next(at(10.0), &Simple, |_| ()).is_none());
+    }
+}

@@ -1,0 +1,13 @@
+//! The scheduler under virtual time. The deciding code is the one that serves; time, load and device are made here, from a
+//! seed, so that a run can be repeated to the last request.
+
+mod arrivals;
+mod event_queue;
+mod outcome;
+mod run;
+mod world;
+
+pub use arrivals::{Arrivals, Load};
+pub use outcome::{ModelOutcome, Outcome};
+pub use run::{Violation, run};
+pub use world::{SimulatedModel, World};
