@@ -77,7 +77,12 @@ impl Lane {
 
     /// When a request would be answered if it came now: after what runs, after every batch of another model whose
     /// deadline is earlier, and with those of its own model before it.
-    fn predicted_finish(&self, request: &Request, now: Time, latency: &impl BatchLatency) -> Time {
+    pub fn predicted_finish(
+        &self,
+        request: &Request,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Time {
         let mut finish = self.free_at(now);
         for (index, queue) in self.queues.iter().enumerate() {
             let model = ModelId(index as u32);

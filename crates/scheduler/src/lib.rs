@@ -6,6 +6,7 @@ pub mod policies;
 mod policy;
 mod profile;
 mod request;
+mod serving;
 mod time;
 
 pub use identity::ModelId;
@@ -13,4 +14,5 @@ pub use lane::{Batch, BatchLatency, Lane};
 pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint};
 pub use request::{Request, RequestId};
+pub use serving::{Serving, ServingPartition};
 pub use time::{Span, Time};

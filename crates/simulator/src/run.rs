@@ -261,7 +261,7 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use weft_scheduler::policies::TimeSharing;
+    use weft_scheduler::policies::{EqualPartitions, TimeSharing};
     use weft_scheduler::{Profile, ProfilePoint};
 
     use super::*;
@@ -306,6 +306,20 @@ mod tests {
         let outcome = run(&world, &mut time_sharing(&world)).unwrap();
         assert!(outcome.attainment() > 0.999, "{}", outcome.attainment());
         assert!(outcome.busy_unit_seconds > 0.0);
+    }
+
+    #[test]
+    fn partitions_keep_a_slow_neighbour_from_delaying_the_fast() {
+        // Tight enough that waiting for the slow model once is too long.
+        let slow = world(300.0, 700.0, 0.0, 4);
+        let mut partitioned = {
+            let profiles = slow.models.iter().map(|model| model.profile.clone()).collect();
+            EqualPartitions::new(profiles, slow.units)
+        };
+        let apart = run(&slow, &mut partitioned).unwrap();
+        let together = run(&slow, &mut time_sharing(&slow)).unwrap();
+        assert!(apart.models[0].attainment() > 0.95, "{}", apart.models[0].attainment());
+        assert!(apart.models[0].attainment() > together.models[0].attainment());
     }
 
     #[test]
