@@ -1,5 +1,6 @@
 //! Who runs where and when. This crate decides and does nothing: it reads no clock, starts no thread and touches no device.
 
+pub mod document;
 mod identity;
 mod lane;
 pub mod policies;
@@ -12,7 +13,7 @@ mod time;
 pub use identity::ModelId;
 pub use lane::{Batch, BatchLatency, Lane};
 pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
-pub use profile::{Profile, ProfileError, ProfilePoint};
+pub use profile::{Profile, ProfileError, ProfilePoint, ProfileSet, ProfiledDevice};
 pub use request::{Request, RequestId};
 pub use serving::{Serving, ServingPartition};
 pub use time::{Span, Time};
