@@ -30,8 +30,9 @@ pub struct Batch {
 /// The requests that wait for one partition.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// By model; each in the order of arrival, which is that of deadlines where a model has one SLO.
-    queues: Vec<VecDeque<Request>>,
+    /// The models that run here and their requests, by model; each in the order of arrival, which is that of deadlines
+    /// where a model has one SLO.
+    queues: Vec<(ModelId, VecDeque<Request>)>,
     waiting: usize,
     limit: usize,
     /// When what runs is predicted to end.
@@ -39,10 +40,17 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// An empty lane for so many models that holds at most `limit` requests.
-    pub fn new(models: usize, limit: usize) -> Self {
-        let queues = vec![VecDeque::new(); models];
+    /// An empty lane for these models that holds at most `limit` requests.
+    pub fn new(models: impl IntoIterator<Item = ModelId>, limit: usize) -> Self {
+        let mut queues: Vec<(ModelId, VecDeque<Request>)> =
+            models.into_iter().map(|model| (model, VecDeque::new())).collect();
+        queues.sort_by_key(|(model, _)| *model);
+        queues.dedup_by_key(|(model, _)| *model);
         Self { queues, waiting: 0, limit, busy_until: Time::START }
+    }
+
+    fn place(&self, model: ModelId) -> Option<usize> {
+        self.queues.binary_search_by_key(&model, |(other, _)| *other).ok()
     }
 
     /// How many requests wait.
@@ -63,6 +71,7 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> Result<(), Refusal> {
+        let place = self.place(request.model).ok_or(Refusal::NotServed)?;
         if self.waiting >= self.limit {
             return Err(Refusal::QueueFull);
         }
@@ -70,7 +79,7 @@ impl Lane {
         if finish > request.deadline {
             return Err(Refusal::TooLate { predicted: finish.since(request.arrived) });
         }
-        self.queues[request.model.index()].push_back(request);
+        self.queues[place].1.push_back(request);
         self.waiting += 1;
         Ok(())
     }
@@ -84,8 +93,7 @@ impl Lane {
         latency: &impl BatchLatency,
     ) -> Time {
         let mut finish = self.free_at(now);
-        for (index, queue) in self.queues.iter().enumerate() {
-            let model = ModelId(index as u32);
+        for &(model, ref queue) in &self.queues {
             let is_own = model == request.model;
             let before = match is_own {
                 true => queue.len() + 1,
@@ -105,8 +113,9 @@ impl Lane {
         mut shed: impl FnMut(Request),
     ) -> Option<Batch> {
         loop {
-            let model = self.most_urgent()?;
-            let queue = &mut self.queues[model.index()];
+            let place = self.most_urgent()?;
+            let (model, queue) = &mut self.queues[place];
+            let model = *model;
             let first = *queue.front()?;
             if now + latency.of(model, 1) > first.deadline {
                 queue.pop_front();
@@ -125,11 +134,12 @@ impl Lane {
         }
     }
 
-    fn most_urgent(&self) -> Option<ModelId> {
-        let heads = self.queues.iter().enumerate().filter_map(|(index, queue)| {
-            queue.front().map(|first| (first.deadline, first.arrived, index))
+    /// The place of the model whose first request is due first.
+    fn most_urgent(&self) -> Option<usize> {
+        let heads = self.queues.iter().enumerate().filter_map(|(place, (_, queue))| {
+            queue.front().map(|first| (first.deadline, first.arrived, place))
         });
-        heads.min().map(|(_, _, index)| ModelId(index as u32))
+        heads.min().map(|(_, _, place)| place)
     }
 }
 
@@ -184,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_most_urgent_model_runs_first_in_as_large_a_batch_as_its_deadline_allows() {
-        let mut lane = Lane::new(2, 100);
+        let mut lane = Lane::new([ModelId(0), ModelId(1)], 100);
         for id in 0..6 {
             lane.admit(request(id, 0, 0.0, 100.0), at(0.0), &Simple).unwrap();
         }
@@ -200,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_would_be_late_is_refused_with_the_prediction() {
-        let mut lane = Lane::new(1, 100);
+        let mut lane = Lane::new([ModelId(0)], 100);
         for id in 0..4 {
             lane.admit(request(id, 0, 0.0, 50.0), at(0.0), &Simple).unwrap();
         }
@@ -208,15 +218,17 @@ mod tests {
         let refused = lane.admit(request(4, 0, 0.0, 24.0), at(0.0), &Simple);
         assert_eq!(refused, Err(Refusal::TooLate { predicted: Span::from_us(25.0) }));
         assert_eq!(lane.waiting(), 4);
-        let mut short = Lane::new(1, 1);
+        let mut short = Lane::new([ModelId(0)], 1);
         short.admit(request(0, 0, 0.0, 50.0), at(0.0), &Simple).unwrap();
         let refused = short.admit(request(1, 0, 0.0, 50.0), at(0.0), &Simple);
         assert_eq!(refused, Err(Refusal::QueueFull));
+        let refused = short.admit(request(1, 7, 0.0, 50.0), at(0.0), &Simple);
+        assert_eq!(refused, Err(Refusal::NotServed));
     }
 
     #[test]
     fn a_request_whose_time_has_passed_costs_no_turn() {
-        let mut lane = Lane::new(1, 100);
+        let mut lane = Lane::new([ModelId(0)], 100);
         lane.admit(request(0, 0, 0.0, 20.0), at(0.0), &Simple).unwrap();
         lane.admit(request(1, 0, 0.0, 90.0), at(0.0), &Simple).unwrap();
         let mut shed = Vec::new();

@@ -21,21 +21,37 @@ pub struct ServingPartition {
     pub models: Vec<(ModelId, u32)>,
 }
 
-/// What one partition knows of the models on it.
+/// How long every batch of every model takes on one partition: looked up many times for each request.
 struct Latencies {
     units: u32,
-    profiles: Arc<[Arc<Profile>]>,
-    /// By model; 0 where it is not served here.
-    largest_batch: Vec<u32>,
+    /// By model, then by batch size less one; empty for models that are not served here.
+    table: Vec<Vec<Span>>,
+}
+
+impl Latencies {
+    fn new(profiles: &[Arc<Profile>], partition: &ServingPartition) -> Self {
+        let mut table = vec![Vec::new(); profiles.len()];
+        for &(model, largest) in &partition.models {
+            let profile = &profiles[model.index()];
+            let latency = |batch| profile.latency(batch, partition.units);
+            table[model.index()] = (1..=largest.max(1)).map(latency).collect();
+        }
+        Self { units: partition.units, table }
+    }
+
+    fn models(&self) -> impl Iterator<Item = ModelId> + '_ {
+        let served = (0..self.table.len()).filter(|&model| !self.table[model].is_empty());
+        served.map(|model| ModelId(model as u32))
+    }
 }
 
 impl BatchLatency for Latencies {
     fn of(&self, model: ModelId, batch: u32) -> Span {
-        self.profiles[model.index()].latency(batch, self.units)
+        self.table[model.index()][batch as usize - 1]
     }
 
     fn largest_batch(&self, model: ModelId) -> u32 {
-        self.largest_batch[model.index()].max(1)
+        self.table[model.index()].len() as u32
     }
 }
 
@@ -57,22 +73,16 @@ pub struct Serving {
 
 impl Serving {
     /// Partitions for models with these profiles.
-    pub fn new(profiles: Vec<Arc<Profile>>, partitions: &[ServingPartition]) -> Self {
-        let profiles: Arc<[Arc<Profile>]> = profiles.into();
+    pub fn new(profiles: &[Arc<Profile>], partitions: &[ServingPartition]) -> Self {
         let mut routes = vec![Vec::new(); profiles.len()];
         let mut served = Vec::with_capacity(partitions.len());
         for (index, partition) in partitions.iter().enumerate() {
-            let mut largest_batch = vec![0; profiles.len()];
-            for &(model, largest) in &partition.models {
-                largest_batch[model.index()] = largest.max(1);
-                routes[model.index()].push(index);
-            }
-            let latencies =
-                Latencies { units: partition.units, profiles: profiles.clone(), largest_batch };
+            let latencies = Latencies::new(profiles, partition);
+            latencies.models().for_each(|model| routes[model.index()].push(index));
             served.push(Served {
                 id: PartitionId(index as u32),
+                lane: Lane::new(latencies.models(), QUEUE_LIMIT),
                 latencies,
-                lane: Lane::new(profiles.len(), QUEUE_LIMIT),
                 is_prepared: false,
                 running: None,
             });
@@ -85,12 +95,10 @@ impl Serving {
         match event {
             Event::Started => {
                 for partition in &self.partitions {
-                    let largest = &partition.latencies.largest_batch;
-                    let models = (0..largest.len()).filter(|&model| largest[model] > 0);
                     actions.push(Action::Prepare {
                         partition: partition.id,
                         units: partition.latencies.units,
-                        models: models.map(|model| ModelId(model as u32)).collect(),
+                        models: partition.latencies.models().collect(),
                     });
                 }
             }

@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod event_queue;
+mod open_requests;
 mod outcome;
 mod run;
 mod world;

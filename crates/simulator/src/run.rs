@@ -11,6 +11,7 @@ use weft_scheduler::{
 
 use crate::arrivals::Arrivals;
 use crate::event_queue::EventQueue;
+use crate::open_requests::OpenRequests;
 use crate::outcome::{ModelOutcome, Outcome};
 use crate::world::World;
 
@@ -78,8 +79,7 @@ struct Run<'a> {
     world: &'a World,
     arrivals: Vec<Arrivals>,
     queue: EventQueue<Happening>,
-    /// Requests that are neither answered nor declined.
-    open: HashMap<RequestId, Request>,
+    open: OpenRequests,
     partitions: HashMap<PartitionId, PartitionState>,
     running: HashMap<LaunchId, Running>,
     noise: Option<Normal<f64>>,
@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
             world,
             arrivals: arrivals.collect(),
             queue: EventQueue::new(),
-            open: HashMap::new(),
+            open: OpenRequests::default(),
             partitions: HashMap::new(),
             running: HashMap::new(),
             noise: Normal::new(1.0, world.noise).ok().filter(|_| world.noise > 0.0),
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         let slo = self.world.models[model.index()].slo;
         let deadline = slo.map_or(Time::NEVER, |slo| now + slo);
         let request = Request { id, model, arrived: now, deadline };
-        self.open.insert(id, request);
+        self.open.add(request);
         self.outcome.models[model.index()].arrived += 1;
         request
     }
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
         self.outcome.busy_unit_seconds += running.duration.seconds() * f64::from(units);
         let outcome = &mut self.outcome.models[running.model.index()];
         for id in running.requests {
-            let Some(request) = self.open.remove(&id) else { continue };
+            let Some(request) = self.open.take(id) else { continue };
             outcome.latencies.push(now.since(request.arrived));
             match now <= request.deadline {
                 true => outcome.in_time += 1,
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         id: RequestId,
         count: impl FnOnce(&mut ModelOutcome),
     ) -> Result<(), Violation> {
-        let request = self.open.remove(&id).ok_or(Violation::UnknownRequest(id))?;
+        let request = self.open.take(id).ok_or(Violation::UnknownRequest(id))?;
         count(&mut self.outcome.models[request.model.index()]);
         Ok(())
     }
@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
             return Err(Violation::EmptyLaunch(launch));
         }
         for id in &requests {
-            let request = self.open.get(id).ok_or(Violation::UnknownRequest(*id))?;
+            let request = self.open.get(*id).ok_or(Violation::UnknownRequest(*id))?;
             if request.model != model {
                 return Err(Violation::WrongModel { request: *id, launched: model });
             }
@@ -296,8 +296,7 @@ mod tests {
     }
 
     fn time_sharing(world: &World) -> TimeSharing {
-        let profiles = world.models.iter().map(|model| model.profile.clone()).collect();
-        TimeSharing::new(profiles, world.units)
+        TimeSharing::new(&world.profiles(), world.units)
     }
 
     #[test]
@@ -312,10 +311,7 @@ mod tests {
     fn partitions_keep_a_slow_neighbour_from_delaying_the_fast() {
         // Tight enough that waiting for the slow model once is too long.
         let slow = world(300.0, 700.0, 0.0, 4);
-        let mut partitioned = {
-            let profiles = slow.models.iter().map(|model| model.profile.clone()).collect();
-            EqualPartitions::new(profiles, slow.units)
-        };
+        let mut partitioned = EqualPartitions::new(&slow.profiles(), slow.units);
         let apart = run(&slow, &mut partitioned).unwrap();
         let together = run(&slow, &mut time_sharing(&slow)).unwrap();
         assert!(apart.models[0].attainment() > 0.95, "{}", apart.models[0].attainment());

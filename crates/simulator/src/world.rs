@@ -35,3 +35,10 @@ pub struct World {
     /// What everything is drawn from.
     pub seed: u64,
 }
+
+impl World {
+    /// The models' profiles, in the order of their ids.
+    pub fn profiles(&self) -> Vec<Arc<Profile>> {
+        self.models.iter().map(|model| model.profile.clone()).collect()
+    }
+}

@@ -13,9 +13,8 @@ pub struct EqualPartitions(Serving);
 
 impl EqualPartitions {
     /// For models with these profiles on a device of so many units.
-    pub fn new(profiles: Vec<Arc<Profile>>, units: u32) -> Self {
-        let partitions = divided(&profiles, units);
-        Self(Serving::new(profiles, &partitions))
+    pub fn new(profiles: &[Arc<Profile>], units: u32) -> Self {
+        Self(Serving::new(profiles, &divided(profiles, units)))
     }
 }
 

@@ -13,7 +13,7 @@ pub struct TimeSharing(Serving);
 
 impl TimeSharing {
     /// For models with these profiles on a device of so many units.
-    pub fn new(profiles: Vec<Arc<Profile>>, units: u32) -> Self {
+    pub fn new(profiles: &[Arc<Profile>], units: u32) -> Self {
         let largest = |profile: &Arc<Profile>| profile.batches().last().copied().unwrap_or(1);
         let models = profiles.iter().enumerate();
         let models =
