@@ -3,6 +3,7 @@
 pub mod document;
 mod identity;
 mod lane;
+mod latency;
 pub mod policies;
 mod policy;
 mod profile;
@@ -12,6 +13,9 @@ mod time;
 
 pub use identity::ModelId;
 pub use lane::{Batch, BatchLatency, Lane};
+pub use latency::{
+    Execution, LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch,
+};
 pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint, ProfileSet, ProfiledDevice};
 pub use request::{Request, RequestId};
