@@ -151,9 +151,38 @@ def hostile_models(model, folder):
     bad("an index past the end", "infer", path, "--input", f"i={i}", "--input", f"x={v}", says="'pick'")
 
 
+def simulations(folder):
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    result, again = os.path.join(folder, "result.json"), os.path.join(folder, "again.json")
+    workload = os.path.join(root, "workloads", "four-models.toml")
+    good("simulate", "simulate", workload, "--json", result, says="equal-partitions")
+    good("simulate again", "simulate", workload, "--json", again)
+    with open(result) as first, open(again) as second:
+        policies = json.load(first)
+        expect("a simulation can be repeated", policies == json.load(second))
+    for policy in policies["policies"]:
+        for of in policy["models"]:
+            ended = of["in_time"] + of["late"] + of["refused"] + of["shed"]
+            expect("every request ends once", ended == of["arrived"], f"{policy['policy']}: {of}")
+    path = os.path.join(folder, "workload.toml")
+    profiles = os.path.join(root, "profiles", "h200.toml")
+
+    def written(text):
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    bad("no workload", "simulate", os.path.join(folder, "none.toml"), says="none.toml")
+    bad("no profiles", "simulate", written("profiles = 'none.toml'\n[models.a]\nrate = 1\n"), says="none.toml")
+    bad("all problems with their lines", "simulate", written("profiles = 'x'\nseconds = 0\n[models.a]\nrate = -1\n"), says="line 4:")
+    bad("a model without a profile", "simulate", written(f"profiles = '{profiles}'\n[models.unheard]\nrate = 1\n"), says="line 2: there is no profile 'unheard'")
+    bad("an unknown policy", "simulate", path, "--policies", "best", says="best")
+
+
 with tempfile.TemporaryDirectory() as folder:
     model, x = good_runs(folder)
     bad_arguments(model, x, folder)
     hostile_models(model, folder)
+    simulations(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

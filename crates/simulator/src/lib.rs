@@ -6,9 +6,11 @@ mod event_queue;
 mod open_requests;
 mod outcome;
 mod run;
+mod scenario;
 mod world;
 
 pub use arrivals::{Arrivals, Load};
 pub use outcome::{ModelOutcome, Outcome};
 pub use run::{Violation, run};
+pub use scenario::Scenario;
 pub use world::{SimulatedModel, World};

@@ -4,4 +4,5 @@ pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod infer;
 pub(crate) mod inspect;
+pub(crate) mod simulate;
 pub(crate) mod zoo;

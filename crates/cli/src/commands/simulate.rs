@@ -1,0 +1,175 @@
+//! `weft simulate`: policies side by side on a workload, under virtual time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use weft_scheduler::policies::{EqualPartitions, TimeSharing};
+use weft_scheduler::{Policy, Profile, ProfileSet};
+use weft_simulator::{Outcome, Scenario, World, run as simulate};
+
+use crate::progress;
+use crate::table::Table;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The workload: a TOML file that names profiles, models, rates and objectives; see docs/simulation.md
+    workload: PathBuf,
+    /// Policies to run, side by side [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    policies: Vec<PolicyName>,
+    /// Also write the results as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PolicyName {
+    /// All units are one partition; models take turns by deadline
+    TimeSharing,
+    /// An equal share of the units for each model
+    EqualPartitions,
+}
+
+impl PolicyName {
+    fn make(self, profiles: &[Arc<Profile>], units: u32) -> Box<dyn Policy> {
+        match self {
+            PolicyName::TimeSharing => Box::new(TimeSharing::new(profiles, units)),
+            PolicyName::EqualPartitions => Box::new(EqualPartitions::new(profiles, units)),
+        }
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let world = world(&options.workload)?;
+    let names = match options.policies.is_empty() {
+        true => PolicyName::value_variants().to_vec(),
+        false => options.policies.clone(),
+    };
+    let mut summary = Table::new([
+        "policy",
+        "requests",
+        "in time %",
+        "late",
+        "refused",
+        "shed",
+        "goodput/s",
+        "busy %",
+    ]);
+    let mut by_model =
+        Table::new(["model", "policy", "rate/s", "slo ms", "in time %", "p50 ms", "p99 ms"]);
+    let mut results = Vec::new();
+    let start = Instant::now();
+    let mut simulated = 0;
+    for name in names {
+        let mut policy = name.make(&world.profiles(), world.units);
+        progress::show(format!("simulating {}", policy.name()));
+        let outcome = simulate(&world, &mut *policy)
+            .map_err(|violation| anyhow!("policy {} broke a rule: {violation:?}", policy.name()))?;
+        simulated += outcome.models.iter().map(|model| model.arrived).sum::<u64>();
+        add_summary(&mut summary, policy.name(), &world, &outcome);
+        add_models(&mut by_model, policy.name(), &world, &outcome);
+        results.push(as_json(policy.name(), &world, &outcome));
+    }
+    progress::clear();
+    println!("{}\n\n{}", summary.render(), by_model.render());
+    let elapsed = start.elapsed().as_secs_f64();
+    println!(
+        "\n{simulated} requests of {:.0} simulated seconds in {elapsed:.2} s, seed {}",
+        world.length.seconds(),
+        world.seed
+    );
+    if let Some(path) = &options.json {
+        let report = json!({ "units": world.units, "seed": world.seed, "policies": results });
+        std::fs::write(path, serde_json::to_string_pretty(&report)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Reads the workload and the profiles it names, which lie where it says, seen from its own folder.
+fn world(path: &Path) -> Result<World> {
+    let scenario = Scenario::from_toml(&read(path)?)
+        .map_err(|problems| anyhow!("{}:\n{problems}", path.display()))?;
+    let profiles_path = path.parent().unwrap_or(Path::new("")).join(&scenario.profiles);
+    let profiles = ProfileSet::from_toml(&read(&profiles_path)?)
+        .map_err(|problems| anyhow!("{}:\n{problems}", profiles_path.display()))?;
+    match scenario.world(&profiles) {
+        Ok(world) => Ok(world),
+        Err(missing) => {
+            let lines: Vec<String> =
+                missing.iter().map(|(line, what)| format!("line {line}: {what}")).collect();
+            bail!("{}:\n{}", path.display(), lines.join("\n"))
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The share of the units' time in which they ran something.
+fn busy(world: &World, outcome: &Outcome) -> f64 {
+    outcome.busy_unit_seconds / (f64::from(world.units) * outcome.length.seconds().max(1e-9))
+}
+
+fn add_summary(table: &mut Table, policy: &str, world: &World, outcome: &Outcome) {
+    let total = |read: fn(&weft_simulator::ModelOutcome) -> u64| {
+        outcome.models.iter().map(read).sum::<u64>()
+    };
+    let in_time = total(|model| model.in_time);
+    table.row([
+        policy.to_string(),
+        total(|model| model.arrived).to_string(),
+        format!("{:.2}", outcome.attainment() * 100.0),
+        total(|model| model.late).to_string(),
+        total(|model| model.refused).to_string(),
+        total(|model| model.shed).to_string(),
+        format!("{:.0}", in_time as f64 / world.length.seconds()),
+        format!("{:.0}", busy(world, outcome) * 100.0),
+    ]);
+}
+
+fn add_models(table: &mut Table, policy: &str, world: &World, outcome: &Outcome) {
+    for (model, result) in world.models.iter().zip(&outcome.models) {
+        table.row([
+            model.name.clone(),
+            policy.to_string(),
+            format!("{:.0}", result.arrived as f64 / world.length.seconds()),
+            model.slo.map_or("-".into(), |slo| format!("{:.2}", slo.us() * 1e-3)),
+            format!("{:.2}", result.attainment() * 100.0),
+            format!("{:.2}", result.latency(0.5).us() * 1e-3),
+            format!("{:.2}", result.latency(0.99).us() * 1e-3),
+        ]);
+    }
+}
+
+fn as_json(policy: &str, world: &World, outcome: &Outcome) -> Value {
+    let models: Vec<Value> = world
+        .models
+        .iter()
+        .zip(&outcome.models)
+        .map(|(model, result)| {
+            json!({
+                "model": model.name,
+                "slo_us": model.slo.map(|slo| slo.us()),
+                "arrived": result.arrived,
+                "in_time": result.in_time,
+                "late": result.late,
+                "refused": result.refused,
+                "shed": result.shed,
+                "latency_us_p50": result.latency(0.5).us(),
+                "latency_us_p99": result.latency(0.99).us(),
+            })
+        })
+        .collect();
+    json!({
+        "policy": policy,
+        "attainment": outcome.attainment(),
+        "busy": busy(world, outcome),
+        "models": models,
+    })
+}
