@@ -72,6 +72,10 @@ def good_runs(folder):
     good("infer", "infer", model, "--input", f"input={x}", "--output", y, "--cores", "0", says="ms on cores 0")
     expect("output is written", numpy.isfinite(numpy.load(y)).all())
     good("bench", "bench", "model", model, "--batch", "1,2", "--seconds", "0.05", "--steps", says="% of peak")
+    profiles, plot = os.path.join(folder, "profiles.toml"), os.path.join(folder, "profiles.svg")
+    good("profile", "profile", model, "--batches", "1,2", "--units", 1, "--seconds", "0.02", "-o", profiles, says="1 unit")
+    good("profiles are read back and drawn", "profile", "--from", profiles, "--plot", plot, says="tiny")
+    expect("the drawing has a line and a knee per batch", open(plot).read().count("<circle") == 2)
     return model, x
 
 
@@ -104,6 +108,24 @@ def bad_arguments(model, x, folder):
         file.write(b"\x93NUMPY nonsense")
     bad("broken array", "infer", model, "--input", wrong, says="wrong.npy")
     bad("output folder missing", "infer", model, "--input", x, "--output", os.path.join(folder, "no", "y.npy"), says="y.npy")
+
+
+def bad_profiles(model, folder):
+    bad("no model to profile", "profile", says="MODELS")
+    bad("no such model to profile", "profile", os.path.join(folder, "none.onnx"), says="none.onnx")
+    bad("profile of batch 0", "profile", model, "--batches", "0", says="--batches")
+    bad("profile on more units than there are", "profile", model, "--units", "4096", says="4096")
+    bad("profile of no seconds", "profile", model, "--seconds", "-1", says="--seconds")
+    bad("profile of one model twice", "profile", model, model, "--batches", 1, "--units", 1, "--seconds", 0, says="'tiny'")
+    bad("profile into no folder", "profile", model, "--batches", 1, "--units", 1, "--seconds", 0, "-o", os.path.join(folder, "no", "p.toml"), says="p.toml")
+    path = os.path.join(folder, "bad.toml")
+    with open(path, "w") as file:
+        file.write("[device]\nname = 'd'\nunits = 0\n[models.a]\nbatches = [1, 1]\n")
+    for problem in ("line 1: 'unit' is missing", "line 3: 'units' must be", "line 4: 'latency_us' is missing", "line 5: 1 is given twice"):
+        bad(f"all problems of a profile file: {problem}", "profile", "--from", path, says=problem)
+    with open(path, "wb") as file:
+        file.write(b"\xff\x00[")
+    bad("a profile file that is no text", "profile", "--from", path, says="bad.toml")
 
 
 def hostile_models(model, folder):
@@ -182,6 +204,7 @@ def simulations(folder):
 with tempfile.TemporaryDirectory() as folder:
     model, x = good_runs(folder)
     bad_arguments(model, x, folder)
+    bad_profiles(model, folder)
     hostile_models(model, folder)
     simulations(folder)
 print(f"{passed} passed, {failed} failed")

@@ -34,6 +34,8 @@ enum Command {
     /// Measure models and compare with other engines
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Measure latency by batch size and share of the device, and find the knees
+    Profile(commands::profile::Options),
     /// Run scheduling policies side by side on a workload, under virtual time
     Simulate(commands::simulate::Options),
     /// Load and run a small bundled zoo
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Inspect(options) => commands::inspect::run(&options),
         Command::Infer(options) => commands::infer::run(&options),
         Command::Bench(command) => bench::run(&command),
+        Command::Profile(options) => commands::profile::run(&options),
         Command::Simulate(options) => commands::simulate::run(&options),
         Command::Demo(options) => commands::demo::run(&options),
         Command::Devices(options) => commands::devices::run(&options),

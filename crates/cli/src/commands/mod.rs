@@ -4,5 +4,6 @@ pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod infer;
 pub(crate) mod inspect;
+pub(crate) mod profile;
 pub(crate) mod simulate;
 pub(crate) mod zoo;
