@@ -4,6 +4,7 @@ pub mod document;
 mod identity;
 mod lane;
 mod latency;
+pub mod plan;
 pub mod policies;
 mod policy;
 mod profile;
