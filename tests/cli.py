@@ -115,7 +115,7 @@ def bad_profiles(model, folder):
     bad("no such model to profile", "profile", os.path.join(folder, "none.onnx"), says="none.onnx")
     bad("profile of batch 0", "profile", model, "--batches", "0", says="--batches")
     bad("profile on more units than there are", "profile", model, "--units", "4096", says="4096")
-    bad("profile of no seconds", "profile", model, "--seconds", "-1", says="--seconds")
+    bad("profile of no seconds", "profile", model, "--seconds=-1", says="--seconds")
     bad("profile of one model twice", "profile", model, model, "--batches", 1, "--units", 1, "--seconds", 0, says="'tiny'")
     bad("profile into no folder", "profile", model, "--batches", 1, "--units", 1, "--seconds", 0, "-o", os.path.join(folder, "no", "p.toml"), says="p.toml")
     path = os.path.join(folder, "bad.toml")
