@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::plan::candidates::Candidate;
+use crate::plan::check::RATE_TOLERANCE;
 use crate::plan::slot::{Offer, Slot};
 
 /// The least share of what a model asks for that is worth one more replica.
-const LEAST_SHARE: f64 = 1e-3;
+const LEAST_SHARE: f64 = 0.01;
 
 /// The units that a place in an existing partition counts as, when it is compared with one that takes units: not quite
 /// nothing, or else crumbs would be gathered from every partition before one unit is spent.
@@ -15,6 +16,9 @@ const FREE_PLACE_UNITS: f64 = 0.1;
 
 /// The relative difference in worth that is rounding.
 const WORTH_TOLERANCE: f64 = 1e-9;
+
+/// What asking for an offer costs besides the turns that it looks at, in turns.
+const EFFORT_OF_ASKING: usize = 5;
 
 /// How a model's place is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +91,7 @@ impl Division {
             slot.accept(slot.units + place.added_units, model, &place.offer);
             self.free_units -= place.added_units;
             let missing = self.missing_per_s[model] - place.gained_per_s;
-            let is_rounding = missing < candidate.asked_per_s * LEAST_SHARE * LEAST_SHARE;
+            let is_rounding = missing < candidate.asked_per_s * RATE_TOLERANCE / 2.0;
             self.missing_per_s[model] = if is_rounding { 0.0 } else { missing };
         }
     }
@@ -103,7 +107,8 @@ impl Division {
         let mut whole: Option<Place> = None;
         let mut densest: Option<(f64, Place)> = None;
         let new_slot = Slot::default();
-        for at in 0..=self.slots.len() {
+        // A new partition first: for as many units, it leaves more room than a larger one that everybody waits for.
+        for at in (0..=self.slots.len()).rev() {
             let slot = self.slots.get(at).unwrap_or(&new_slot);
             let held_per_s = slot.rate_of(model);
             let mut others = Cow::Borrowed(slot);
@@ -121,7 +126,7 @@ impl Division {
                     continue;
                 }
                 let offer = others.offer(candidates, units, model, held_per_s + wanted_per_s);
-                self.effort += offer.effort + 1;
+                self.effort += offer.effort + EFFORT_OF_ASKING;
                 let gained_per_s = offer.rate_per_s - held_per_s;
                 if gained_per_s < least {
                     continue;
@@ -143,8 +148,13 @@ impl Division {
     }
 
     /// Offers every model of a list, in order, a place wherever something changed since all of them were last offered one.
-    pub(crate) fn sweep(&mut self, candidates: &[Candidate], models: &[usize]) {
+    /// The rest of the list is left out once that takes more than so much effort.
+    pub(crate) fn sweep(&mut self, candidates: &[Candidate], models: &[usize], most_effort: usize) {
+        self.effort = 0;
         for &model in models {
+            if self.effort > most_effort {
+                break;
+            }
             self.insert(candidates, model, Preference::Fresh, 0.0);
         }
         self.slots.iter_mut().for_each(|slot| slot.is_fresh = false);

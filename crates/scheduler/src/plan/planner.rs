@@ -17,12 +17,18 @@ use crate::plan::shortfall::shortfalls;
 
 /// Turns that are looked at in search of something better, for each unit that the device grows by; and as many more,
 /// divided by the number of models, since small instances are searched more thoroughly in the same time.
-const EFFORT_PER_UNIT: usize = 3_000;
+const EFFORT_PER_UNIT: usize = 2_000;
 const MORE_EFFORT_FOR_FEW: usize = 200_000;
 
 /// Attempts at something better for each unit, likewise: a limit for those that look at hardly anything.
 const ATTEMPTS_PER_UNIT: usize = 40;
 const MORE_ATTEMPTS_FOR_FEW: usize = 1_600;
+
+/// Turns that are looked at when everything is divided anew; what is worth least is left to the sweep that follows.
+const EFFORT_OF_STARTING_OVER: usize = 25_000;
+
+/// Turns that are looked at when all that miss something are offered what has changed.
+const EFFORT_OF_SWEEPING: usize = 12_000;
 
 /// The most partitions that one attempt takes apart: mostly a few, now and then many.
 const FEW_DISSOLVED: usize = 3;
@@ -106,7 +112,15 @@ impl<'a> Search<'a> {
                     .map_or(0.0, |cost| candidate.weight.max(1e-9) / cost)
             })
             .collect();
-        self.sweep(best);
+        for model in self.missing_by_worth(best) {
+            if best.free_units == 0 {
+                break;
+            }
+            best.insert(self.candidates, model, Preference::Fresh, 0.0);
+        }
+        if units.is_power_of_two() {
+            self.start_over(best, units);
+        }
         best.effort = 0;
         let models = self.candidates.len();
         for _ in 0..ATTEMPTS_PER_UNIT + MORE_ATTEMPTS_FOR_FEW / models {
@@ -120,13 +134,29 @@ impl<'a> Search<'a> {
             }
             best.effort = effort;
         }
-        self.sweep(best);
+        let missing = self.missing_by_worth(best);
+        best.sweep(self.candidates, &missing, EFFORT_OF_SWEEPING);
     }
 
-    fn sweep(&mut self, division: &mut Division) {
+    /// Divides the present number of units anew, in case that growing to it has led astray.
+    fn start_over(&mut self, best: &mut Division, units: u32) {
+        let mut division = Division::new(self.candidates, self.memory_bytes);
+        division.free_units = units;
+        for model in self.missing_by_worth(&division) {
+            if division.effort > EFFORT_OF_STARTING_OVER {
+                break;
+            }
+            division.insert(self.candidates, model, Preference::Whole, 0.0);
+        }
+        if division.compare(best, self.candidates) == Ordering::Greater {
+            *best = division;
+        }
+    }
+
+    fn missing_by_worth(&mut self, division: &Division) -> Vec<usize> {
         let mut order = self.without_enough(division);
         self.sort_by_worth(&mut order, 0.0);
-        division.sweep(self.candidates, &order);
+        order
     }
 
     /// Takes a part of a division apart and puts it together again in another order.

@@ -22,7 +22,7 @@ fn draw(dice: &mut Dice, most_models: usize, loads: &[f64]) -> RandomDemands {
 #[test]
 fn every_plan_keeps_every_invariant_whatever_is_asked() {
     let mut dice = Dice::new(11);
-    for instance in 0..60 {
+    for instance in 0..40 {
         let mut drawn = draw(&mut dice, 12, &[0.1, 0.5, 1.5, 20.0]);
         drawn.spoil(&mut dice);
         let demands = drawn.demands();
@@ -41,7 +41,7 @@ fn every_plan_keeps_every_invariant_whatever_is_asked() {
 #[test]
 fn more_units_never_serve_less() {
     let mut dice = Dice::new(12);
-    for instance in 0..20 {
+    for instance in 0..10 {
         let drawn = draw(&mut dice, 10, &[0.3, 1.0, 3.0]);
         let demands = drawn.demands();
         let mut before = 0.0;
@@ -61,7 +61,7 @@ fn more_units_never_serve_less() {
 fn what_fits_still_fits_when_all_rates_are_lower() {
     let mut dice = Dice::new(13);
     let mut fitting = 0;
-    for instance in 0..80 {
+    for instance in 0..40 {
         let mut drawn = draw(&mut dice, 8, &[0.05, 0.1, 0.2]);
         if !plan_partitions(&drawn.demands(), &drawn.facts).shortfalls.is_empty() {
             continue;
@@ -73,7 +73,7 @@ fn what_fits_still_fits_when_all_rates_are_lower() {
             assert_eq!(plan.shortfalls, [], "instance {instance} times {factor}");
         }
     }
-    assert!(fitting > 15, "only {fitting} instances fit at all");
+    assert!(fitting > 8, "only {fitting} instances fit at all");
 }
 
 #[test]
@@ -142,12 +142,14 @@ fn hundred_models(load: f64) -> RandomDemands {
     drawn
 }
 
-fn timed(demands: &[ModelDemand<'_>], facts: &DeviceFacts) -> (f64, usize) {
+/// How long planning takes, in milliseconds, and the share of the weighted rate that is served then.
+fn timed(demands: &[ModelDemand<'_>], facts: &DeviceFacts) -> (f64, f64) {
     let start = Instant::now();
     let plan = plan_partitions(demands, facts);
     let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
     assert_eq!(plan.check(demands, facts), []);
-    (elapsed_ms, plan.shortfalls.len())
+    let asked: f64 = demands.iter().map(|demand| demand.weight * demand.rate_per_s).sum();
+    (elapsed_ms, weighted_rate(&plan, demands) / asked)
 }
 
 #[test]
@@ -166,9 +168,9 @@ fn time_of_a_hundred_models() {
         let demands = drawn.demands();
         let mut times: Vec<f64> = (0..15).map(|_| timed(&demands, &drawn.facts).0).collect();
         times.sort_by(f64::total_cmp);
-        let short = timed(&demands, &drawn.facts).1;
+        let served = timed(&demands, &drawn.facts).1;
         println!(
-            "load {load}: median {:.2} ms, longest {:.2} ms, {short} fall short",
+            "load {load}: median {:.2} ms, longest {:.2} ms, {served:.3} served",
             times[7], times[14]
         );
     }
