@@ -14,6 +14,9 @@ use crate::device::OpenDevice;
 use crate::model_file;
 use crate::progress;
 
+/// Past this factor a latency is not explained by noise.
+const CLEARLY_SLOWER: f64 = 1.1;
+
 /// Measures every model at every batch size on every number of units.
 pub(super) fn measure(options: &Options) -> Result<ProfileSet> {
     let budget = Duration::try_from_secs_f64(options.seconds).context("--seconds")?;
@@ -43,6 +46,12 @@ pub(super) fn measure(options: &Options) -> Result<ProfileSet> {
                 memory_bytes = memory_bytes.max(memory as u64);
                 points.push(point);
             }
+        }
+        for point in slower_on_more_units(&points) {
+            progress::note(format!(
+                "{name}, batch {}: slower on {} units than on fewer; is something else running?",
+                point.batch, point.units
+            ));
         }
         let profile = Profile::new(&points, memory_bytes)
             .with_context(|| format!("the profile of '{name}'"))?;
@@ -97,6 +106,18 @@ fn measure_case(
     Ok((ProfilePoint { batch, units, latency, dram_bytes: dram_bytes(&report) }, report))
 }
 
+/// Points that took clearly longer than the same batch on fewer units, which a profile smooths away: a sign that others
+/// used the device meanwhile.
+fn slower_on_more_units(points: &[ProfilePoint]) -> Vec<ProfilePoint> {
+    let is_slower = |point: &&ProfilePoint| {
+        points.iter().any(|other| {
+            let is_smaller = other.batch == point.batch && other.units < point.units;
+            is_smaller && point.latency > other.latency * CLEARLY_SLOWER
+        })
+    };
+    points.iter().filter(is_slower).copied().collect()
+}
+
 /// The weights read once, and the arena of activations written once and read once: less than what moves where buffers are
 /// used again and again, more where caches keep them.
 fn dram_bytes(report: &ExecutionReport) -> f64 {
@@ -128,6 +149,20 @@ mod tests {
         assert_eq!(distinct(&[8, 1, 8, 2], "--batches").unwrap(), [1, 2, 8]);
         assert!(distinct(&[0, 1], "--batches").is_err());
         assert!(distinct(&[], "--batches").is_err());
+    }
+
+    #[test]
+    fn points_that_more_units_made_slower_are_found() {
+        let point = |batch, units, us| ProfilePoint {
+            batch,
+            units,
+            latency: Span::from_us(us),
+            dram_bytes: 0.0,
+        };
+        let disturbed = point(1, 4, 70.0);
+        let points = [point(1, 1, 100.0), point(1, 2, 60.0), disturbed, point(8, 1, 900.0)];
+        assert_eq!(slower_on_more_units(&points), [disturbed]);
+        assert_eq!(slower_on_more_units(&[point(1, 1, 60.0), point(1, 2, 62.0)]), []);
     }
 
     #[test]
