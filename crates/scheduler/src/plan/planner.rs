@@ -17,12 +17,12 @@ use crate::plan::shortfall::shortfalls;
 
 /// Turns that are looked at in search of something better, for each unit that the device grows by; and as many more,
 /// divided by the number of models, since small instances are searched more thoroughly in the same time.
-const EFFORT_PER_UNIT: usize = 2_000;
-const MORE_EFFORT_FOR_FEW: usize = 200_000;
+const EFFORT_PER_UNIT: usize = 1_000;
+const MORE_EFFORT_FOR_FEW: usize = 800_000;
 
 /// Attempts at something better for each unit, likewise: a limit for those that look at hardly anything.
-const ATTEMPTS_PER_UNIT: usize = 40;
-const MORE_ATTEMPTS_FOR_FEW: usize = 1_600;
+const ATTEMPTS_PER_UNIT: usize = 20;
+const MORE_ATTEMPTS_FOR_FEW: usize = 6_400;
 
 /// Turns that are looked at when everything is divided anew; what is worth least is left to the sweep that follows.
 const EFFORT_OF_STARTING_OVER: usize = 25_000;
