@@ -63,19 +63,13 @@ impl Lane {
         self.busy_until.max(now)
     }
 
-    /// Takes a request in, or says why not: with what waits before it, it would be late. What waits is counted in the
-    /// batches that it will run in.
-    pub fn admit(
-        &mut self,
-        request: Request,
-        now: Time,
-        latency: &impl BatchLatency,
-    ) -> Result<(), Refusal> {
+    /// Takes in a request that [`Lane::predicted_finish`] predicts to be answered at `finish`, or says why not: it would be
+    /// late, there is no room, or its model does not run here.
+    pub fn admit(&mut self, request: Request, finish: Time) -> Result<(), Refusal> {
         let place = self.place(request.model).ok_or(Refusal::NotServed)?;
         if self.waiting >= self.limit {
             return Err(Refusal::QueueFull);
         }
-        let finish = self.predicted_finish(&request, now, latency);
         if finish > request.deadline {
             return Err(Refusal::TooLate { predicted: finish.since(request.arrived) });
         }
@@ -85,7 +79,8 @@ impl Lane {
     }
 
     /// When a request would be answered if it came now: after what runs, after every batch of another model whose
-    /// deadline is earlier, and with those of its own model before it.
+    /// deadline is earlier, and with those of its own model before it. What waits is counted in the batches that it will
+    /// run in.
     pub fn predicted_finish(
         &self,
         request: &Request,
@@ -188,6 +183,11 @@ mod tests {
         }
     }
 
+    fn admit(lane: &mut Lane, request: Request, now: Time) -> Result<(), Refusal> {
+        let finish = lane.predicted_finish(&request, now, &Simple);
+        lane.admit(request, finish)
+    }
+
     fn ids(batch: &Batch) -> Vec<u64> {
         batch.requests.iter().map(|request| request.id.0).collect()
     }
@@ -196,9 +196,9 @@ mod tests {
     fn the_most_urgent_model_runs_first_in_as_large_a_batch_as_its_deadline_allows() {
         let mut lane = Lane::new([ModelId(0), ModelId(1)], 100);
         for id in 0..6 {
-            lane.admit(request(id, 0, 0.0, 100.0), at(0.0), &Simple).unwrap();
+            admit(&mut lane, request(id, 0, 0.0, 100.0), at(0.0)).unwrap();
         }
-        lane.admit(request(9, 1, 0.0, 60.0), at(0.0), &Simple).unwrap();
+        admit(&mut lane, request(9, 1, 0.0, 60.0), at(0.0)).unwrap();
         let none = |_| panic!("nothing is late");
         let first = lane.next(at(0.0), &Simple, none).unwrap();
         assert_eq!((first.model, ids(&first)), (ModelId(1), vec![9]));
@@ -212,25 +212,25 @@ mod tests {
     fn what_would_be_late_is_refused_with_the_prediction() {
         let mut lane = Lane::new([ModelId(0)], 100);
         for id in 0..4 {
-            lane.admit(request(id, 0, 0.0, 50.0), at(0.0), &Simple).unwrap();
+            admit(&mut lane, request(id, 0, 0.0, 50.0), at(0.0)).unwrap();
         }
         // A batch of four takes 14, and a fifth item another 11.
-        let refused = lane.admit(request(4, 0, 0.0, 24.0), at(0.0), &Simple);
+        let refused = admit(&mut lane, request(4, 0, 0.0, 24.0), at(0.0));
         assert_eq!(refused, Err(Refusal::TooLate { predicted: Span::from_us(25.0) }));
         assert_eq!(lane.waiting(), 4);
         let mut short = Lane::new([ModelId(0)], 1);
-        short.admit(request(0, 0, 0.0, 50.0), at(0.0), &Simple).unwrap();
-        let refused = short.admit(request(1, 0, 0.0, 50.0), at(0.0), &Simple);
+        admit(&mut short, request(0, 0, 0.0, 50.0), at(0.0)).unwrap();
+        let refused = admit(&mut short, request(1, 0, 0.0, 50.0), at(0.0));
         assert_eq!(refused, Err(Refusal::QueueFull));
-        let refused = short.admit(request(1, 7, 0.0, 50.0), at(0.0), &Simple);
+        let refused = admit(&mut short, request(1, 7, 0.0, 50.0), at(0.0));
         assert_eq!(refused, Err(Refusal::NotServed));
     }
 
     #[test]
     fn a_request_whose_time_has_passed_costs_no_turn() {
         let mut lane = Lane::new([ModelId(0)], 100);
-        lane.admit(request(0, 0, 0.0, 20.0), at(0.0), &Simple).unwrap();
-        lane.admit(request(1, 0, 0.0, 90.0), at(0.0), &Simple).unwrap();
+        admit(&mut lane, request(0, 0, 0.0, 20.0), at(0.0)).unwrap();
+        admit(&mut lane, request(1, 0, 0.0, 90.0), at(0.0)).unwrap();
         let mut shed = Vec::new();
         let batch = lane.next(at(10.0), &Simple, |request| shed.push(request.id.0)).unwrap();
         assert_eq!((shed, ids(&batch)), (vec![0], vec![1]));

@@ -131,9 +131,8 @@ impl Serving {
             (partition.lane.predicted_finish(&request, now, &partition.latencies), index)
         };
         let best = self.routes[request.model.index()].iter().map(finish).min();
-        let Some((_, index)) = best else { return Err(Refusal::NotServed) };
-        let partition = &mut self.partitions[index];
-        partition.lane.admit(request, now, &partition.latencies)?;
+        let Some((finish, index)) = best else { return Err(Refusal::NotServed) };
+        self.partitions[index].lane.admit(request, finish)?;
         Ok(index)
     }
 

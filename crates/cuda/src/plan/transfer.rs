@@ -7,19 +7,17 @@ use half::{bf16, f16};
 use weft_ir::{DataType, OperatorError, Tensor};
 
 use crate::Storage;
+use crate::kernels::stored::stored;
 
 /// A tensor's elements as they lie in device memory.
 pub(crate) fn encode(tensor: &Tensor, storage: Storage) -> Result<Cow<'_, [u8]>, OperatorError> {
-    let narrowed = |narrow: fn(&f32) -> [u8; 2]| -> Result<Cow<'_, [u8]>, OperatorError> {
-        Ok(Cow::Owned(tensor.to_f32s()?.iter().flat_map(narrow).collect()))
-    };
     Ok(match (storage, tensor.data_type()) {
         (Storage::F32, DataType::F32) => Cow::Borrowed(cast_slice(tensor.elements::<f32>()?)),
         (Storage::F16, DataType::F16) => Cow::Borrowed(cast_slice(tensor.elements::<f16>()?)),
         (Storage::Bf16, DataType::BF16) => Cow::Borrowed(cast_slice(tensor.elements::<bf16>()?)),
-        (Storage::F32, _) => Cow::Owned(pod_collect_to_vec(&tensor.to_f32s()?)),
-        (Storage::F16, _) => narrowed(|&x| f16::from_f32(x).to_ne_bytes())?,
-        (Storage::Bf16, _) => narrowed(|&x| bf16::from_f32(x).to_ne_bytes())?,
+        (Storage::F32 | Storage::F16 | Storage::Bf16, _) => {
+            Cow::Owned(stored(tensor.to_f32s()?.iter().copied(), storage))
+        }
         (Storage::I64, _) => Cow::Borrowed(cast_slice(tensor.elements::<i64>()?)),
         (Storage::I32, _) => Cow::Borrowed(cast_slice(tensor.elements::<i32>()?)),
         (Storage::U8, _) => Cow::Borrowed(tensor.elements::<u8>()?),

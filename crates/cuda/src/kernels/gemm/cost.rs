@@ -1,7 +1,7 @@
 //! An estimate of how long a tile and a split take, to rank candidates before anything is measured.
 //!
-//! All times are in cycles of an SM. The constants were fitted to timings of every tile and split on the layers of
-//! four networks at several batch sizes; what the estimate puts first is close to the fastest of them.
+//! All times are in cycles of an SM. The constants were fitted to timings of tiles and splits over clusters on the layers
+//! of four networks at several batch sizes; those of [`WORKSPACE`] and [`BULK`] are set by hand.
 
 use super::candidates::Split;
 use super::problem::{GemmProblem, Left};
