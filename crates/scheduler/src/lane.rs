@@ -63,6 +63,26 @@ impl Lane {
         self.busy_until.max(now)
     }
 
+    /// What runs will not end before this.
+    pub fn set_busy_until(&mut self, at: Time) {
+        self.busy_until = at;
+    }
+
+    /// Takes out all that waits.
+    pub fn take_waiting(&mut self) -> Vec<Request> {
+        self.waiting = 0;
+        self.queues.iter_mut().flat_map(|(_, queue)| queue.drain(..)).collect()
+    }
+
+    /// Takes in a request that was accepted before, elsewhere; its model must run here.
+    pub fn put(&mut self, request: Request) {
+        let place = self.place(request.model).expect("the model runs here");
+        let queue = &mut self.queues[place].1;
+        let after = queue.partition_point(|other| other.deadline <= request.deadline);
+        queue.insert(after, request);
+        self.waiting += 1;
+    }
+
     /// Takes in a request that [`Lane::predicted_finish`] predicts to be answered at `finish`, or says why not: it would be
     /// late, there is no room, or its model does not run here.
     pub fn admit(&mut self, request: Request, finish: Time) -> Result<(), Refusal> {

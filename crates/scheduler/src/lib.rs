@@ -9,8 +9,10 @@ pub mod policies;
 mod policy;
 mod profile;
 mod request;
+mod served;
 mod serving;
 mod time;
+mod unit_mask;
 
 pub use identity::ModelId;
 pub use lane::{Batch, BatchLatency, Lane};
@@ -20,5 +22,7 @@ pub use latency::{
 pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint, ProfileSet, ProfiledDevice};
 pub use request::{Request, RequestId};
-pub use serving::{Serving, ServingPartition};
+pub use served::{ServedDevice, ServedModel};
+pub use serving::{FixedServing, Serving, ServingPartition};
 pub use time::{Span, Time};
+pub use unit_mask::{MAX_UNITS, UnitMask};

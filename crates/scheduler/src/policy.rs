@@ -3,6 +3,7 @@
 use crate::identity::ModelId;
 use crate::request::{Request, RequestId};
 use crate::time::{Span, Time};
+use crate::unit_mask::UnitMask;
 
 /// A partition's number, never used twice in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +22,7 @@ pub enum Event {
     Arrived(Request),
     /// A launch has ended.
     Finished(LaunchId),
-    /// A partition that was asked for can be used from now on.
+    /// All models that a partition was last asked to be prepared for can run on it from now on.
     Prepared(PartitionId),
     /// A time that was asked for has come.
     Woken,
@@ -30,18 +31,23 @@ pub enum Event {
 /// Something to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Make a partition of so many units, with these models ready on it. It may be used once it is prepared.
+    /// Make models ready on a partition, besides those that are ready there. What runs meanwhile, there or on other
+    /// partitions of the same units, is not disturbed.
     Prepare {
-        /// The new partition.
+        /// A new partition, or one that was prepared before.
         partition: PartitionId,
-        /// How many units it has.
-        units: u32,
+        /// Its units: always the same for one partition.
+        units: UnitMask,
         /// The models that are made ready.
         models: Vec<ModelId>,
     },
-    /// Give a partition's units back; nothing runs on it.
-    Retire(PartitionId),
-    /// Run requests of one model together on a partition that runs nothing.
+    /// From now on a partition has its units for itself: no other active partition has any of them.
+    Activate(PartitionId),
+    /// A partition gives its units back; nothing runs on it. It stays prepared.
+    Deactivate(PartitionId),
+    /// A partition that is not active is needed no more.
+    Discard(PartitionId),
+    /// Run requests of one model together on an active partition that runs nothing and has the model ready.
     Launch {
         /// The new launch.
         launch: LaunchId,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use weft_scheduler::plan::Slo;
 use weft_scheduler::policies::{EqualPartitions, TimeSharing};
 use weft_scheduler::{Policy, Profile, ProfilePoint, Span};
 use weft_simulator::{Load, SimulatedModel, World, run};
@@ -26,20 +27,24 @@ fn main() {
             name: format!("model {index}"),
             profile: profile(100.0 + 20.0 * f64::from(index)),
             load: Load::Poisson { rate_per_s: 1500.0 },
-            slo: Some(Span::from_us(20_000.0)),
+            slo: Some(Slo { percentile: 0.99, latency: Span::from_us(20_000.0) }),
+            weight: 1.0,
+            priority: 0,
         })
         .collect();
     let world = World {
         models,
         units: 16,
+        bandwidth_bytes_per_s: 4.8e12,
+        memory_bytes: 1 << 37,
         preparation: Span::from_us(2000.0),
         noise: 0.05,
         length: Span::from_s(60.0),
         seed: 1,
     };
     let policies: Vec<Box<dyn Policy>> = vec![
-        Box::new(TimeSharing::new(&world.profiles(), world.units)),
-        Box::new(EqualPartitions::new(&world.profiles(), world.units)),
+        Box::new(TimeSharing::new(world.served_device())),
+        Box::new(EqualPartitions::new(world.served_device())),
     ];
     for mut policy in policies {
         let start = Instant::now();

@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
 use weft_scheduler::{
-    Action, Event, LaunchId, ModelId, PartitionId, Policy, Request, RequestId, Span, Time,
+    Action, Event, LaunchId, ModelId, PartitionId, Policy, Request, RequestId, Span, Time, UnitMask,
 };
 
 use crate::arrivals::Arrivals;
@@ -22,8 +22,12 @@ const LEAST_FACTOR: f64 = 0.2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Violation {
-    UnitsOversubscribed { used: u32, available: u32 },
-    PartitionNotReady(PartitionId),
+    UnitsBeyondDevice(PartitionId),
+    UnitsOversubscribed(PartitionId),
+    UnitsChanged(PartitionId),
+    PartitionNotActive(PartitionId),
+    PartitionActive(PartitionId),
+    ModelNotReady { partition: PartitionId, model: ModelId },
     PartitionBusy(PartitionId),
     UnknownPartition(PartitionId),
     UnknownRequest(RequestId),
@@ -33,8 +37,9 @@ pub enum Violation {
 }
 
 struct PartitionState {
-    units: u32,
-    is_ready: bool,
+    units: UnitMask,
+    is_active: bool,
+    ready: Vec<ModelId>,
     running: Option<LaunchId>,
 }
 
@@ -47,6 +52,7 @@ struct Running {
 
 enum Happening {
     Arrival(ModelId),
+    Ready(PartitionId, Vec<ModelId>),
     Policy(Event),
 }
 
@@ -58,14 +64,14 @@ pub fn run(world: &World, policy: &mut dyn Policy) -> Result<Outcome, Violation>
         let event = match happening {
             Happening::Policy(event) => event,
             Happening::Arrival(model) => Event::Arrived(run.arrive(model, now)),
+            Happening::Ready(partition, models) => {
+                let Some(state) = run.partitions.get_mut(&partition) else { continue };
+                state.ready.extend(models);
+                Event::Prepared(partition)
+            }
         };
         if let Event::Finished(launch) = event {
             run.finish(launch, now);
-        }
-        if let Event::Prepared(partition) = event
-            && let Some(state) = run.partitions.get_mut(&partition)
-        {
-            state.is_ready = true;
         }
         run.hand(event, now, policy)?;
     }
@@ -121,11 +127,11 @@ impl<'a> Run<'a> {
         self.hand(Event::Started, Time::START, policy)
     }
 
-    /// Puts the model's next request into the queue, as long as requests come.
+    /// Puts the model's next request into the queue, as long as requests come. They begin when the device is prepared.
     fn draw(&mut self, model: ModelId) {
         let end = Time::START + self.world.length;
         if let Some(at) = self.arrivals[model.index()].next().filter(|&at| at < end) {
-            self.queue.put(at, Happening::Arrival(model));
+            self.queue.put(at + self.world.preparation, Happening::Arrival(model));
         }
     }
 
@@ -134,7 +140,7 @@ impl<'a> Run<'a> {
         let id = RequestId(self.next_request);
         self.next_request += 1;
         let slo = self.world.models[model.index()].slo;
-        let deadline = slo.map_or(Time::NEVER, |slo| now + slo);
+        let deadline = slo.map_or(Time::NEVER, |slo| now + slo.latency);
         let request = Request { id, model, arrived: now, deadline };
         self.open.add(request);
         self.outcome.models[model.index()].arrived += 1;
@@ -146,7 +152,7 @@ impl<'a> Run<'a> {
         let units = match self.partitions.get_mut(&running.partition) {
             Some(partition) => {
                 partition.running = None;
-                partition.units
+                partition.units.len()
             }
             None => 0,
         };
@@ -175,28 +181,41 @@ impl<'a> Run<'a> {
 
     fn carry_out(&mut self, action: Action, now: Time) -> Result<(), Violation> {
         match action {
-            Action::Prepare { partition, units, models: _ } => {
-                let state = PartitionState { units, is_ready: false, running: None };
-                self.partitions.insert(partition, state);
-                let used = self.partitions.values().map(|state| state.units).sum();
-                if used > self.world.units {
-                    return Err(Violation::UnitsOversubscribed {
-                        used,
-                        available: self.world.units,
-                    });
+            Action::Prepare { partition, units, models } => {
+                if units.iter().any(|unit| unit >= self.world.units) {
+                    return Err(Violation::UnitsBeyondDevice(partition));
                 }
-                let ready = Happening::Policy(Event::Prepared(partition));
+                let state = self.partitions.entry(partition).or_insert_with(|| PartitionState {
+                    units,
+                    is_active: false,
+                    ready: Vec::new(),
+                    running: None,
+                });
+                if state.units != units {
+                    return Err(Violation::UnitsChanged(partition));
+                }
+                let ready = Happening::Ready(partition, models);
                 self.queue.put(now + self.world.preparation, ready);
             }
-            Action::Retire(partition) => match self.partitions.get(&partition) {
-                None => return Err(Violation::UnknownPartition(partition)),
-                Some(state) if state.running.is_some() => {
+            Action::Activate(partition) => {
+                let units = self.idle(partition)?.units;
+                let mut active = self.partitions.values().filter(|state| state.is_active);
+                if active.any(|state| !state.units.is_disjoint(units)) {
+                    return Err(Violation::UnitsOversubscribed(partition));
+                }
+                self.idle(partition)?.is_active = true;
+            }
+            Action::Deactivate(partition) => {
+                let state = self.active(partition)?;
+                if state.running.is_some() {
                     return Err(Violation::PartitionBusy(partition));
                 }
-                Some(_) => {
-                    self.partitions.remove(&partition);
-                }
-            },
+                state.is_active = false;
+            }
+            Action::Discard(partition) => {
+                self.idle(partition)?;
+                self.partitions.remove(&partition);
+            }
             Action::Launch { launch, partition, model, requests, expected: _ } => {
                 self.launch(launch, partition, model, requests, now)?;
             }
@@ -207,6 +226,18 @@ impl<'a> Run<'a> {
             Action::WakeAt(at) => self.queue.put(at.max(now), Happening::Policy(Event::Woken)),
         }
         Ok(())
+    }
+
+    /// A partition that is not active.
+    fn idle(&mut self, id: PartitionId) -> Result<&mut PartitionState, Violation> {
+        let state = self.partitions.get_mut(&id).ok_or(Violation::UnknownPartition(id))?;
+        if state.is_active { Err(Violation::PartitionActive(id)) } else { Ok(state) }
+    }
+
+    /// A partition that is active.
+    fn active(&mut self, id: PartitionId) -> Result<&mut PartitionState, Violation> {
+        let state = self.partitions.get_mut(&id).ok_or(Violation::UnknownPartition(id))?;
+        if state.is_active { Ok(state) } else { Err(Violation::PartitionNotActive(id)) }
     }
 
     fn close(
@@ -236,20 +267,20 @@ impl<'a> Run<'a> {
                 return Err(Violation::WrongModel { request: *id, launched: model });
             }
         }
-        let state =
-            self.partitions.get_mut(&partition).ok_or(Violation::UnknownPartition(partition))?;
-        if !state.is_ready {
-            return Err(Violation::PartitionNotReady(partition));
+        let state = self.active(partition)?;
+        if !state.ready.contains(&model) {
+            return Err(Violation::ModelNotReady { partition, model });
         }
         if state.running.replace(launch).is_some() {
             return Err(Violation::PartitionBusy(partition));
         }
+        let units = state.units.len();
         let profile = &self.world.models[model.index()].profile;
         let factor = match &self.noise {
             Some(noise) => noise.sample(&mut self.random).max(LEAST_FACTOR),
             None => 1.0,
         };
-        let duration = profile.latency(requests.len() as u32, state.units) * factor;
+        let duration = profile.latency(requests.len() as u32, units) * factor;
         self.running.insert(launch, Running { partition, model, requests, duration });
         self.queue.put(now + duration, Happening::Policy(Event::Finished(launch)));
         Ok(())
@@ -261,6 +292,7 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
+    use weft_scheduler::plan::Slo;
     use weft_scheduler::policies::{EqualPartitions, TimeSharing};
     use weft_scheduler::{Profile, ProfilePoint};
 
@@ -283,11 +315,15 @@ mod tests {
             name: name.into(),
             profile: profile(us),
             load: Load::Poisson { rate_per_s },
-            slo: Some(Span::from_us(slo_us)),
+            slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_us) }),
+            weight: 1.0,
+            priority: 0,
         };
         World {
             models: vec![model("fast", 200.0), model("slow", 900.0)],
             units: 4,
+            bandwidth_bytes_per_s: 1e12,
+            memory_bytes: 1 << 30,
             preparation: Span::from_us(100.0),
             noise,
             length: Span::from_s(2.0),
@@ -296,7 +332,7 @@ mod tests {
     }
 
     fn time_sharing(world: &World) -> TimeSharing {
-        TimeSharing::new(&world.profiles(), world.units)
+        TimeSharing::new(world.served_device())
     }
 
     #[test]
@@ -311,7 +347,7 @@ mod tests {
     fn partitions_keep_a_slow_neighbour_from_delaying_the_fast() {
         // Tight enough that waiting for the slow model once is too long.
         let slow = world(300.0, 700.0, 0.0, 4);
-        let mut partitioned = EqualPartitions::new(&slow.profiles(), slow.units);
+        let mut partitioned = EqualPartitions::new(slow.served_device());
         let apart = run(&slow, &mut partitioned).unwrap();
         let together = run(&slow, &mut time_sharing(&slow)).unwrap();
         assert!(apart.models[0].attainment() > 0.95, "{}", apart.models[0].attainment());
@@ -360,7 +396,7 @@ mod tests {
             if event == Event::Started {
                 actions.push(Action::Prepare {
                     partition: PartitionId(0),
-                    units: 99,
+                    units: UnitMask::range(0, 99),
                     models: Vec::new(),
                 });
             }
@@ -371,8 +407,8 @@ mod tests {
     fn policies_that_lose_requests_or_oversubscribe_units_are_found_out() {
         let world = world(100.0, 5000.0, 0.0, 1);
         assert!(matches!(run(&world, &mut Idle), Err(Violation::RequestsLost(_))));
-        let oversubscribed = Violation::UnitsOversubscribed { used: 99, available: 4 };
-        assert_eq!(run(&world, &mut Greedy), Err(oversubscribed));
+        let beyond = Violation::UnitsBeyondDevice(PartitionId(0));
+        assert_eq!(run(&world, &mut Greedy), Err(beyond));
     }
 
     proptest! {

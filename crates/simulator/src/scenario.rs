@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use weft_scheduler::document::{self, Item, Problems, Section};
+use weft_scheduler::plan::Slo;
 use weft_scheduler::{Profile, ProfileSet, Span};
 
 use crate::arrivals::Load;
@@ -30,6 +31,9 @@ struct ScenarioModel {
     profile: String,
     load: Load,
     slo: Objective,
+    percentile: f64,
+    weight: f64,
+    priority: u8,
     copies: u32,
 }
 
@@ -81,14 +85,19 @@ impl Scenario {
                 continue;
             };
             let profile = Arc::new(profile.clone());
-            models.extend((0..model.copies).map(|copy| SimulatedModel {
-                name: match model.copies {
-                    1 => model.name.clone(),
-                    _ => format!("{} {}", model.name, copy + 1),
-                },
-                load: model.load,
-                slo: objective(model.slo, &profile, set.device.units),
-                profile: profile.clone(),
+            models.extend((0..model.copies).map(|copy| {
+                SimulatedModel {
+                    name: match model.copies {
+                        1 => model.name.clone(),
+                        _ => format!("{} {}", model.name, copy + 1),
+                    },
+                    load: model.load,
+                    slo: objective(model.slo, &profile, set.device.units)
+                        .map(|latency| Slo { percentile: model.percentile, latency }),
+                    profile: profile.clone(),
+                    weight: model.weight,
+                    priority: model.priority,
+                }
             }));
         }
         if !missing.is_empty() {
@@ -97,6 +106,8 @@ impl Scenario {
         Ok(World {
             models,
             units: set.device.units,
+            bandwidth_bytes_per_s: set.device.bandwidth_bytes_per_s,
+            memory_bytes: set.device.memory_bytes,
             preparation: Span::from_us(self.preparation_ms * 1e3),
             noise: self.noise,
             length: Span::from_s(self.seconds),
@@ -147,6 +158,23 @@ fn model_of(
             None
         }
     };
+    let percentile = section.optional("percentile").map_or(Some(0.99), |item| {
+        let share = item.positive(problems)?;
+        let is_share = share < 1.0;
+        if !is_share {
+            problems.note(item.line(), "'percentile' is a share below 1, such as 0.99");
+        }
+        is_share.then_some(share)
+    });
+    let weight = number(&mut section, "weight", 1.0, problems);
+    let priority = section.optional("priority").map_or(Some(0), |item| {
+        let priority = item.not_negative(problems)?;
+        let fits = priority <= f64::from(u8::MAX) && priority.fract() == 0.0;
+        if !fits {
+            problems.note(item.line(), "'priority' is a whole number up to 255");
+        }
+        fits.then_some(priority as u8)
+    });
     let copies = match section.optional("copies") {
         None => Some(1),
         Some(item) => item.count(problems).filter(|&copies| {
@@ -164,6 +192,9 @@ fn model_of(
         profile: profile?.to_string(),
         load: load?,
         slo: slo?,
+        percentile: percentile?,
+        weight: weight?,
+        priority: priority?,
         copies: copies?,
     })
 }
@@ -256,7 +287,7 @@ burstiness = 4
         let world = scenario.world(&ProfileSet::from_toml(PROFILES).unwrap()).unwrap();
         let names: Vec<&str> = world.models.iter().map(|model| model.name.as_str()).collect();
         assert_eq!(names, ["net 1", "net 2", "net 3", "other"]);
-        assert_eq!(world.models[0].slo, Some(Span::from_us(200.0)));
+        assert_eq!(world.models[0].slo.unwrap().latency, Span::from_us(200.0));
         assert_eq!(world.models[3].slo, None);
         assert_eq!(world.models[3].load, Load::Gamma { rate_per_s: 50.0, burstiness: 4.0 });
         assert_eq!((world.units, world.length), (4, Span::from_s(2.0)));

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use weft_scheduler::{Profile, Span};
+use weft_scheduler::plan::Slo;
+use weft_scheduler::{Profile, ServedDevice, ServedModel, Span, Time};
 
 use crate::arrivals::Load;
 
@@ -15,8 +16,12 @@ pub struct SimulatedModel {
     pub profile: Arc<Profile>,
     /// How its requests come.
     pub load: Load,
-    /// From arrival to deadline; `None` for best-effort work.
-    pub slo: Option<Span>,
+    /// What was promised; `None` for best-effort work.
+    pub slo: Option<Slo>,
+    /// What an answer in time is worth, in relation to the other models'.
+    pub weight: f64,
+    /// Under overload, models of a higher priority are served before those of a lower one.
+    pub priority: u8,
 }
 
 /// One device, its models and its imperfections.
@@ -26,7 +31,11 @@ pub struct World {
     pub models: Vec<SimulatedModel>,
     /// Units of the device.
     pub units: u32,
-    /// How long making a partition takes.
+    /// Of the device's memory.
+    pub bandwidth_bytes_per_s: f64,
+    /// Of the device's memory.
+    pub memory_bytes: u64,
+    /// How long making models ready on a partition takes. Requests begin to come after this.
     pub preparation: Span,
     /// How far durations stray from the profile: the standard deviation of a factor around 1.
     pub noise: f64,
@@ -37,8 +46,21 @@ pub struct World {
 }
 
 impl World {
-    /// The models' profiles, in the order of their ids.
-    pub fn profiles(&self) -> Vec<Arc<Profile>> {
-        self.models.iter().map(|model| model.profile.clone()).collect()
+    /// What a policy is told: the device, its models and the rates at which their requests begin to come.
+    pub fn served_device(&self) -> ServedDevice {
+        let begin = Time::START + self.preparation;
+        let models = self.models.iter().map(|model| ServedModel {
+            profile: model.profile.clone(),
+            slo: model.slo,
+            expected_per_s: model.load.rate_per_s(begin),
+            weight: model.weight,
+            priority: model.priority,
+        });
+        ServedDevice {
+            models: models.collect(),
+            units: self.units,
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
+            memory_bytes: self.memory_bytes,
+        }
     }
 }

@@ -1,14 +1,13 @@
 //! `weft simulate`: policies side by side on a workload, under virtual time.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use weft_scheduler::policies::{EqualPartitions, TimeSharing};
-use weft_scheduler::{Policy, Profile, ProfileSet};
+use weft_scheduler::{Policy, ProfileSet, ServedDevice};
 use weft_simulator::{Outcome, Scenario, World, run as simulate};
 
 use crate::progress;
@@ -35,10 +34,10 @@ enum PolicyName {
 }
 
 impl PolicyName {
-    fn make(self, profiles: &[Arc<Profile>], units: u32) -> Box<dyn Policy> {
+    fn make(self, device: ServedDevice) -> Box<dyn Policy> {
         match self {
-            PolicyName::TimeSharing => Box::new(TimeSharing::new(profiles, units)),
-            PolicyName::EqualPartitions => Box::new(EqualPartitions::new(profiles, units)),
+            PolicyName::TimeSharing => Box::new(TimeSharing::new(device)),
+            PolicyName::EqualPartitions => Box::new(EqualPartitions::new(device)),
         }
     }
 }
@@ -65,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut simulated = 0;
     for name in names {
-        let mut policy = name.make(&world.profiles(), world.units);
+        let mut policy = name.make(world.served_device());
         progress::show(format!("simulating {}", policy.name()));
         let outcome = simulate(&world, &mut *policy)
             .map_err(|violation| anyhow!("policy {} broke a rule: {violation:?}", policy.name()))?;
@@ -139,7 +138,7 @@ fn add_models(table: &mut Table, policy: &str, world: &World, outcome: &Outcome)
             model.name.clone(),
             policy.to_string(),
             format!("{:.0}", result.arrived as f64 / world.length.seconds()),
-            model.slo.map_or("-".into(), |slo| format!("{:.2}", slo.us() * 1e-3)),
+            model.slo.map_or("-".into(), |slo| format!("{:.2}", slo.latency.us() * 1e-3)),
             format!("{:.2}", result.attainment() * 100.0),
             format!("{:.2}", result.latency(0.5).us() * 1e-3),
             format!("{:.2}", result.latency(0.99).us() * 1e-3),
@@ -155,7 +154,7 @@ fn as_json(policy: &str, world: &World, outcome: &Outcome) -> Value {
         .map(|(model, result)| {
             json!({
                 "model": model.name,
-                "slo_us": model.slo.map(|slo| slo.us()),
+                "slo_us": model.slo.map(|slo| slo.latency.us()),
                 "arrived": result.arrived,
                 "in_time": result.in_time,
                 "late": result.late,

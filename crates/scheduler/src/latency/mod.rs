@@ -88,6 +88,12 @@ impl LatencyFunction {
         Prediction { latency: uncorrected * correction.factor(), uncorrected }
     }
 
+    /// What was predicted otherwise, from the same profile and with the present correction.
+    pub fn prediction(&self, model: ModelId, latency: Span) -> Prediction {
+        let uncorrected = latency * self.correction(model).recip();
+        Prediction { latency, uncorrected }
+    }
+
     /// Learns how long an execution took that was predicted.
     pub fn observe(&mut self, model: ModelId, prediction: Prediction, measured: Span) {
         let ModelLatency { correction, errors, .. } = &mut self.models[model.index()];

@@ -1,0 +1,250 @@
+//! Partitions that serve: each with its lane, and requests routed to the one that answers first.
+
+mod fixed;
+mod latencies;
+mod partition;
+
+pub use fixed::FixedServing;
+
+use crate::identity::ModelId;
+use crate::latency::{LatencyFunction, memory_stretch};
+use crate::policy::{Action, LaunchId, PartitionId, Refusal};
+use crate::request::Request;
+use crate::served::ServedDevice;
+use crate::time::Time;
+use crate::unit_mask::UnitMask;
+
+use latencies::Conditions;
+use partition::{Running, Served, State};
+
+/// How much of the distance to the memory's present load is gone with each launch.
+const STRETCH_WEIGHT: f64 = 0.05;
+
+/// A partition to be served: its units, and the models that it serves, each up to a batch size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingPartition {
+    /// Its number.
+    pub id: PartitionId,
+    /// Its units.
+    pub units: UnitMask,
+    /// The models, and the largest batch of each.
+    pub models: Vec<(ModelId, u32)>,
+}
+
+impl ServingPartition {
+    /// Makes all its models ready.
+    pub fn preparation(&self) -> Action {
+        Action::Prepare {
+            partition: self.id,
+            units: self.units,
+            models: self.models.iter().map(|(model, _)| *model).collect(),
+        }
+    }
+}
+
+/// The partitions of one device and the requests that wait for them.
+pub struct Serving {
+    device: ServedDevice,
+    latency: LatencyFunction,
+    conditions: Conditions,
+    partitions: Vec<Served>,
+    /// By model: the partitions that serve it, by their places.
+    routes: Vec<Vec<usize>>,
+    next_launch: u64,
+}
+
+impl Serving {
+    /// Nothing is served yet.
+    pub fn new(device: ServedDevice) -> Self {
+        let models = device.models.len();
+        let profiles = device.models.iter().map(|model| model.profile.clone()).collect();
+        let latency = LatencyFunction::new(profiles, device.bandwidth_bytes_per_s);
+        Self {
+            latency,
+            conditions: Conditions { memory_stretch: 1.0, corrections: vec![1.0; models] },
+            partitions: Vec::new(),
+            routes: vec![Vec::new(); models],
+            next_launch: 0,
+            device,
+        }
+    }
+
+    /// What is known about latencies by now.
+    pub fn latency(&self) -> &LatencyFunction {
+        &self.latency
+    }
+
+    /// Serves on these partitions from now on, which are prepared, and on no others: those that are served already go on,
+    /// others end what they run and give their units back, and each new one begins when its units are free. Requests that
+    /// wait elsewhere move to them.
+    pub fn switch(
+        &mut self,
+        partitions: &[ServingPartition],
+        now: Time,
+        actions: &mut Vec<Action>,
+    ) {
+        let mut moved = Vec::new();
+        for served in &mut self.partitions {
+            let goes_on = partitions.iter().find(|partition| partition.id == served.id);
+            match goes_on {
+                Some(partition) if served.models == partition.models => {}
+                _ => moved.append(&mut served.lane.take_waiting()),
+            }
+            match goes_on {
+                Some(partition) => served.reconfigure(&self.device, partition),
+                None => served.leave(),
+            }
+        }
+        for partition in partitions {
+            if !self.partitions.iter().any(|served| served.id == partition.id) {
+                self.partitions.push(Served::new(&self.device, partition));
+            }
+        }
+        self.give_units(now, actions);
+        // The most urgent first, each to where it is answered first; they were accepted and are not refused now.
+        moved.sort_by_key(|request: &Request| (request.deadline, request.id));
+        for request in moved {
+            match self.fastest(&request, now) {
+                Some((_, place)) => self.partitions[place].lane.put(request),
+                None => actions.push(Action::Shed(request.id)),
+            }
+        }
+        for place in 0..self.partitions.len() {
+            self.launch(place, now, actions);
+        }
+    }
+
+    /// Takes units from partitions that have ended and gives them to those that wait for them.
+    fn give_units(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let has_ended =
+            |served: &Served| served.state == State::Leaving && served.running.is_none();
+        for served in self.partitions.iter().filter(|served| has_ended(served)) {
+            if served.is_active {
+                actions.push(Action::Deactivate(served.id));
+            }
+        }
+        self.partitions.retain(|served| !has_ended(served));
+        self.routes.iter_mut().for_each(Vec::clear);
+        for (place, served) in self.partitions.iter().enumerate() {
+            if served.state != State::Leaving {
+                served.models.iter().for_each(|(model, _)| self.routes[model.index()].push(place));
+            }
+        }
+        let mut taken = UnitMask::EMPTY;
+        let active = self.partitions.iter().filter(|served| served.is_active);
+        active.for_each(|served| taken = taken.union(served.units));
+        for place in 0..self.partitions.len() {
+            let served = &self.partitions[place];
+            if served.state != State::Waiting {
+                continue;
+            }
+            if served.units.is_disjoint(taken) {
+                taken = taken.union(served.units);
+                actions.push(Action::Activate(served.id));
+                let served = &mut self.partitions[place];
+                (served.state, served.is_active) = (State::Serving, true);
+            } else {
+                let blocks =
+                    |other: &&Served| other.is_active && !other.units.is_disjoint(served.units);
+                let free_at = self
+                    .partitions
+                    .iter()
+                    .filter(blocks)
+                    .map(|other| other.lane.free_at(now))
+                    .max();
+                self.partitions[place].lane.set_busy_until(free_at.unwrap_or(now));
+            }
+        }
+    }
+
+    /// Takes in a request that came, or says why not.
+    pub fn arrive(
+        &mut self,
+        request: Request,
+        now: Time,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), Refusal> {
+        let outcome = self.route(request, now);
+        match outcome {
+            Ok(place) => {
+                self.launch(place, now, actions);
+                Ok(())
+            }
+            Err(why) => {
+                actions.push(Action::Refuse { request: request.id, why });
+                Err(why)
+            }
+        }
+    }
+
+    /// Puts a request into the lane that is predicted to answer it first; where that is too late, it is too late
+    /// everywhere.
+    fn route(&mut self, request: Request, now: Time) -> Result<usize, Refusal> {
+        let (finish, place) = self.fastest(&request, now).ok_or(Refusal::NotServed)?;
+        self.partitions[place].lane.admit(request, finish)?;
+        Ok(place)
+    }
+
+    fn fastest(&self, request: &Request, now: Time) -> Option<(Time, usize)> {
+        let finish = |&place: &usize| {
+            let served = &self.partitions[place];
+            let latency = served.latencies.under(&self.conditions);
+            (served.lane.predicted_finish(request, now, &latency), place)
+        };
+        self.routes[request.model.index()].iter().map(finish).min()
+    }
+
+    /// A launch has ended: learns from it, and uses the partition again.
+    pub fn finish(&mut self, launch: LaunchId, now: Time, actions: &mut Vec<Action>) {
+        let is_its = |served: &Served| {
+            served.running.as_ref().is_some_and(|running| running.launch == launch)
+        };
+        let Some(place) = self.partitions.iter().position(is_its) else { return };
+        let served = &mut self.partitions[place];
+        let Some(running) = served.running.take() else { return };
+        self.latency.observe(running.model, running.prediction, now.since(running.started));
+        self.conditions.corrections[running.model.index()] = self.latency.correction(running.model);
+        if served.state == State::Leaving {
+            self.give_units(now, actions);
+            for place in 0..self.partitions.len() {
+                self.launch(place, now, actions);
+            }
+        } else {
+            self.launch(place, now, actions);
+        }
+    }
+
+    fn launch(&mut self, place: usize, now: Time, actions: &mut Vec<Action>) {
+        let served = &self.partitions[place];
+        if served.state != State::Serving || served.running.is_some() || served.lane.waiting() == 0
+        {
+            return;
+        }
+        let running = self.partitions.iter().filter_map(|other| other.running.as_ref());
+        let stretch = memory_stretch(running.map(|running| running.memory));
+        let distance = stretch - self.conditions.memory_stretch;
+        self.conditions.memory_stretch += STRETCH_WEIGHT * distance;
+        let served = &mut self.partitions[place];
+        let latency = served.latencies.under(&self.conditions);
+        let shed = |late: Request| actions.push(Action::Shed(late.id));
+        let Some(batch) = served.lane.next(now, &latency, shed) else { return };
+        let launch = LaunchId(self.next_launch);
+        self.next_launch += 1;
+        let size = batch.requests.len() as u32;
+        let alone = served.latencies.alone(batch.model, size);
+        served.running = Some(Running {
+            launch,
+            model: batch.model,
+            started: now,
+            memory: alone.memory,
+            prediction: self.latency.prediction(batch.model, batch.expected),
+        });
+        actions.push(Action::Launch {
+            launch,
+            partition: served.id,
+            model: batch.model,
+            requests: batch.requests.iter().map(|request| request.id).collect(),
+            expected: batch.expected,
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! One partition that serves: its lane, its latencies and what runs on it.
+
+use crate::identity::ModelId;
+use crate::lane::Lane;
+use crate::latency::{MemoryShare, Prediction};
+use crate::policy::{LaunchId, PartitionId};
+use crate::served::ServedDevice;
+use crate::serving::ServingPartition;
+use crate::serving::latencies::Latencies;
+use crate::time::Time;
+use crate::unit_mask::UnitMask;
+
+/// The most requests that may wait for one partition.
+const QUEUE_LIMIT: usize = 100_000;
+
+/// Where a partition is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It takes requests, and waits for its units.
+    Waiting,
+    /// It takes requests and runs them.
+    Serving,
+    /// It takes no more, and ends what it runs.
+    Leaving,
+}
+
+/// What runs on a partition.
+pub(super) struct Running {
+    pub(super) launch: LaunchId,
+    pub(super) model: ModelId,
+    pub(super) started: Time,
+    pub(super) memory: MemoryShare,
+    pub(super) prediction: Prediction,
+}
+
+pub(super) struct Served {
+    pub(super) id: PartitionId,
+    pub(super) units: UnitMask,
+    pub(super) models: Vec<(ModelId, u32)>,
+    pub(super) latencies: Latencies,
+    pub(super) lane: Lane,
+    pub(super) state: State,
+    /// Whether it has its units.
+    pub(super) is_active: bool,
+    pub(super) running: Option<Running>,
+}
+
+impl Served {
+    pub(super) fn new(device: &ServedDevice, partition: &ServingPartition) -> Self {
+        Self {
+            id: partition.id,
+            units: partition.units,
+            models: partition.models.clone(),
+            latencies: latencies(device, partition),
+            lane: lane(partition),
+            state: State::Waiting,
+            is_active: false,
+            running: None,
+        }
+    }
+
+    /// Serves other models, or the same at other batches, after what runs; the lane is empty where models change.
+    pub(super) fn reconfigure(&mut self, device: &ServedDevice, partition: &ServingPartition) {
+        self.state = if self.is_active { State::Serving } else { State::Waiting };
+        if self.models == partition.models {
+            return;
+        }
+        let free_at = self.lane.free_at(Time::START);
+        self.models.clone_from(&partition.models);
+        self.latencies = latencies(device, partition);
+        self.lane = lane(partition);
+        self.lane.set_busy_until(free_at);
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.state = State::Leaving;
+    }
+}
+
+fn lane(partition: &ServingPartition) -> Lane {
+    Lane::new(partition.models.iter().map(|(model, _)| *model), QUEUE_LIMIT)
+}
+
+fn latencies(device: &ServedDevice, partition: &ServingPartition) -> Latencies {
+    Latencies::new(device, partition.units.len(), &partition.models)
+}
