@@ -50,6 +50,23 @@ impl Load {
         }
     }
 
+    /// The same load with its rates multiplied.
+    pub fn scaled(self, factor: f64) -> Self {
+        match self {
+            Load::Poisson { rate_per_s } => Load::Poisson { rate_per_s: rate_per_s * factor },
+            Load::Gamma { rate_per_s, burstiness } => {
+                Load::Gamma { rate_per_s: rate_per_s * factor, burstiness }
+            }
+            Load::SquareWave { high_per_s, low_per_s, period, share, phase } => Load::SquareWave {
+                high_per_s: high_per_s * factor,
+                low_per_s: low_per_s * factor,
+                period,
+                share,
+                phase,
+            },
+        }
+    }
+
     /// The highest rate that it ever has.
     fn greatest_per_s(&self) -> f64 {
         match *self {

@@ -2,6 +2,7 @@
 //! seed, so that a run can be repeated to the last request.
 
 mod arrivals;
+mod capacity;
 mod event_queue;
 mod open_requests;
 mod outcome;
@@ -10,6 +11,7 @@ mod scenario;
 mod world;
 
 pub use arrivals::{Arrivals, Load};
+pub use capacity::{Capacity, capacity};
 pub use outcome::{ModelOutcome, Outcome};
 pub use run::{Violation, run};
 pub use scenario::Scenario;

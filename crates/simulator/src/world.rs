@@ -46,6 +46,15 @@ pub struct World {
 }
 
 impl World {
+    /// The same world with all rates multiplied.
+    pub fn scaled(&self, factor: f64) -> Self {
+        let mut world = self.clone();
+        for model in &mut world.models {
+            model.load = model.load.scaled(factor);
+        }
+        world
+    }
+
     /// What a policy is told: the device, its models and the rates at which their requests begin to come.
     pub fn served_device(&self) -> ServedDevice {
         let begin = Time::START + self.preparation;
