@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use weft_scheduler::plan::Slo;
-use weft_scheduler::policies::{EqualPartitions, TimeSharing};
-use weft_scheduler::{Policy, Profile, ProfilePoint, Span};
+use weft_scheduler::policies;
+use weft_scheduler::{Profile, ProfilePoint, Span};
 use weft_simulator::{Load, SimulatedModel, World, run};
 
 fn profile(us: f64) -> Arc<Profile> {
@@ -42,11 +42,8 @@ fn main() {
         length: Span::from_s(60.0),
         seed: 1,
     };
-    let policies: Vec<Box<dyn Policy>> = vec![
-        Box::new(TimeSharing::new(world.served_device())),
-        Box::new(EqualPartitions::new(world.served_device())),
-    ];
-    for mut policy in policies {
+    for known in policies::ALL {
+        let mut policy = known.make(world.served_device());
         let start = Instant::now();
         let outcome = run(&world, &mut *policy).expect("the policy keeps the rules");
         let elapsed = start.elapsed().as_secs_f64();

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::{Value, json};
-use weft_scheduler::policies::{EqualPartitions, TimeSharing};
-use weft_scheduler::{Policy, ProfileSet, ServedDevice};
+use weft_scheduler::ProfileSet;
+use weft_scheduler::policies::ALL;
 use weft_simulator::{Outcome, Scenario, World, run as simulate};
 
 use crate::progress;
@@ -18,36 +19,24 @@ pub(crate) struct Options {
     /// The workload: a TOML file that names profiles, models, rates and objectives; see docs/simulation.md
     workload: PathBuf,
     /// Policies to run, side by side [default: all]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    policies: Vec<PolicyName>,
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(policy_names()))]
+    policies: Vec<String>,
     /// Also write the results as JSON to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
-    /// All units are one partition; models take turns by deadline
-    TimeSharing,
-    /// An equal share of the units for each model
-    EqualPartitions,
-}
-
-impl PolicyName {
-    fn make(self, device: ServedDevice) -> Box<dyn Policy> {
-        match self {
-            PolicyName::TimeSharing => Box::new(TimeSharing::new(device)),
-            PolicyName::EqualPartitions => Box::new(EqualPartitions::new(device)),
-        }
-    }
+/// The policies' names, with what each does.
+fn policy_names() -> Vec<PossibleValue> {
+    ALL.iter().map(|known| PossibleValue::new(known.name).help(known.description)).collect()
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let world = world(&options.workload)?;
-    let names = match options.policies.is_empty() {
-        true => PolicyName::value_variants().to_vec(),
-        false => options.policies.clone(),
+    let is_chosen = |name: &str| {
+        options.policies.is_empty() || options.policies.iter().any(|other| other == name)
     };
+    let chosen = ALL.iter().filter(|known| is_chosen(known.name));
     let mut summary = Table::new([
         "policy",
         "requests",
@@ -63,8 +52,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut results = Vec::new();
     let start = Instant::now();
     let mut simulated = 0;
-    for name in names {
-        let mut policy = name.make(world.served_device());
+    for known in chosen {
+        let mut policy = known.make(world.served_device());
         progress::show(format!("simulating {}", policy.name()));
         let outcome = simulate(&world, &mut *policy)
             .map_err(|violation| anyhow!("policy {} broke a rule: {violation:?}", policy.name()))?;

@@ -1,7 +1,81 @@
-//! The policies, one short file each.
+//! The policies, one short file each, and the list of them that everything iterates over.
 
 mod equal_partitions;
 mod time_sharing;
 
 pub use equal_partitions::EqualPartitions;
 pub use time_sharing::TimeSharing;
+
+use crate::policy::Policy;
+use crate::served::ServedDevice;
+
+/// What a policy can divide a device by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Time: one execution at a time has all units.
+    TimeOnly,
+    /// Space: partitions that are fixed before the first request comes.
+    StaticSpatial,
+    /// Both: partitions that follow the load, and turns in each.
+    SpaceAndTime,
+}
+
+/// A policy that can be chosen by name.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownPolicy {
+    /// The name to select and report it by.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub description: &'static str,
+    /// What it divides the device by.
+    pub sharing: Sharing,
+    make: fn(ServedDevice) -> Box<dyn Policy>,
+}
+
+impl KnownPolicy {
+    /// The policy on a device with its models.
+    pub fn make(&self, device: ServedDevice) -> Box<dyn Policy> {
+        (self.make)(device)
+    }
+}
+
+/// Every policy, in the order in which results are shown.
+pub const ALL: &[KnownPolicy] = &[
+    KnownPolicy {
+        name: "time-sharing",
+        description: "All units are one partition; models take turns by deadline",
+        sharing: Sharing::TimeOnly,
+        make: |device| Box::new(TimeSharing::new(device)),
+    },
+    KnownPolicy {
+        name: "equal-partitions",
+        description: "An equal share of the units for each model",
+        sharing: Sharing::StaticSpatial,
+        make: |device| Box::new(EqualPartitions::new(device)),
+    },
+];
+
+/// The policy of a name.
+pub fn named(name: &str) -> Option<&'static KnownPolicy> {
+    ALL.iter().find(|known| known.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_found_by_the_name_that_it_reports() {
+        let device = ServedDevice {
+            models: Vec::new(),
+            units: 4,
+            bandwidth_bytes_per_s: 1e12,
+            memory_bytes: 1 << 30,
+        };
+        for known in ALL {
+            assert_eq!(known.make(device.clone()).name(), known.name);
+            assert_eq!(named(known.name).map(|found| found.description), Some(known.description));
+        }
+        assert!(named("unheard").is_none());
+    }
+}
