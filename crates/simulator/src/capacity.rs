@@ -3,7 +3,8 @@
 use weft_scheduler::Policy;
 
 use crate::outcome::Outcome;
-use crate::run::{Violation, run};
+use crate::run::run;
+use crate::violation::Violation;
 use crate::world::World;
 
 /// Loads are found to this share.

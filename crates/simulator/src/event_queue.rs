@@ -49,6 +49,11 @@ impl<T> EventQueue<T> {
         self.heap.push(Entry { at, number, what });
     }
 
+    /// When the next thing happens.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        self.heap.peek().map(|entry| entry.at)
+    }
+
     pub(crate) fn take(&mut self) -> Option<(Time, T)> {
         self.heap.pop().map(|entry| (entry.at, entry.what))
     }

@@ -7,34 +7,51 @@ use weft_scheduler::{Request, RequestId};
 /// The open requests.
 #[derive(Default)]
 pub(crate) struct OpenRequests {
-    /// From the oldest open request on; `None` for those that have ended.
-    window: VecDeque<Option<Request>>,
+    /// From the oldest open request on.
+    window: VecDeque<State>,
     /// The number of the first in the window.
     first: u64,
     count: usize,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Waiting(Request),
+    Running(Request),
+    Ended,
 }
 
 impl OpenRequests {
     /// Adds a request, whose number is the one after the last.
     pub(crate) fn add(&mut self, request: Request) {
         assert_eq!(request.id.0, self.first + self.window.len() as u64, "numbers rise by one");
-        self.window.push_back(Some(request));
+        self.window.push_back(State::Waiting(request));
         self.count += 1;
     }
 
-    pub(crate) fn get(&self, id: RequestId) -> Option<&Request> {
-        self.window.get(self.place(id)?)?.as_ref()
+    /// A request that waits begins to run; `None` where it does not wait.
+    pub(crate) fn launch(&mut self, id: RequestId) -> Option<Request> {
+        let state = self.state(id)?;
+        let State::Waiting(request) = *state else { return None };
+        *state = State::Running(request);
+        Some(request)
     }
 
-    /// Takes a request out; `None` where it is not open.
-    pub(crate) fn take(&mut self, id: RequestId) -> Option<Request> {
-        let place = self.place(id)?;
-        let request = self.window.get_mut(place)?.take()?;
-        self.count -= 1;
-        while self.window.front() == Some(&None) {
-            self.window.pop_front();
-            self.first += 1;
-        }
+    /// Takes a request out that waits; `None` where it does not.
+    pub(crate) fn take_waiting(&mut self, id: RequestId) -> Option<Request> {
+        let state = self.state(id)?;
+        let State::Waiting(request) = *state else { return None };
+        *state = State::Ended;
+        self.move_on();
+        Some(request)
+    }
+
+    /// Takes a request out that runs; `None` where it does not.
+    pub(crate) fn take_running(&mut self, id: RequestId) -> Option<Request> {
+        let state = self.state(id)?;
+        let State::Running(request) = *state else { return None };
+        *state = State::Ended;
+        self.move_on();
         Some(request)
     }
 
@@ -42,8 +59,17 @@ impl OpenRequests {
         self.count
     }
 
-    fn place(&self, id: RequestId) -> Option<usize> {
-        id.0.checked_sub(self.first).map(|place| place as usize)
+    fn state(&mut self, id: RequestId) -> Option<&mut State> {
+        let place = id.0.checked_sub(self.first)?;
+        self.window.get_mut(place as usize)
+    }
+
+    fn move_on(&mut self) {
+        self.count -= 1;
+        while let Some(State::Ended) = self.window.front() {
+            self.window.pop_front();
+            self.first += 1;
+        }
     }
 }
 
@@ -63,17 +89,20 @@ mod tests {
             deadline: Time::NEVER,
         };
         (0..5).for_each(|id| open.add(request(id)));
-        assert_eq!(open.take(RequestId(3)), Some(request(3)));
-        assert_eq!(open.take(RequestId(3)), None);
-        assert_eq!(open.take(RequestId(0)), Some(request(0)));
+        assert_eq!(open.take_waiting(RequestId(3)), Some(request(3)));
+        assert_eq!(open.take_waiting(RequestId(3)), None);
+        assert_eq!(open.launch(RequestId(3)), None);
+        assert_eq!(open.take_running(RequestId(0)), None, "it waits");
+        assert_eq!(open.launch(RequestId(0)), Some(request(0)));
+        assert_eq!(open.launch(RequestId(0)), None, "it runs");
+        assert_eq!(open.take_waiting(RequestId(0)), None, "it runs");
+        assert_eq!(open.take_running(RequestId(0)), Some(request(0)));
         assert_eq!((open.len(), open.first, open.window.len()), (3, 1, 4));
-        assert_eq!(open.get(RequestId(4)), Some(&request(4)));
-        assert_eq!(open.get(RequestId(0)), None);
         for id in [1, 2, 4] {
-            open.take(RequestId(id)).unwrap();
+            open.take_waiting(RequestId(id)).unwrap();
         }
         assert_eq!((open.len(), open.window.len()), (0, 0));
         open.add(request(5));
-        assert_eq!(open.take(RequestId(9)), None);
+        assert_eq!(open.take_waiting(RequestId(9)), None);
     }
 }

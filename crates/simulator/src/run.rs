@@ -1,79 +1,56 @@
 //! One run: events are handed to the policy as they happen, its actions are carried out, and both are checked.
 
-use std::collections::HashMap;
-
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
 use weft_scheduler::{
-    Action, Event, LaunchId, ModelId, PartitionId, Policy, Request, RequestId, Span, Time, UnitMask,
+    Action, Event, LaunchId, MemoryShare, ModelId, PartitionId, Policy, Request, RequestId, Span,
+    Time,
 };
 
 use crate::arrivals::Arrivals;
 use crate::event_queue::EventQueue;
+use crate::observer::{Executed, Observer};
 use crate::open_requests::OpenRequests;
 use crate::outcome::{ModelOutcome, Outcome};
+use crate::partitions::Partitions;
+use crate::running::{Execution, Running};
+use crate::violation::Violation;
 use crate::world::World;
+
+/// When nothing has come or run for so long, what still waits is lost.
+const PATIENCE: Span = Span::from_nanos(100_000_000_000);
 
 /// Durations never fall below this share of what the profile says, whatever the noise.
 const LEAST_FACTOR: f64 = 0.2;
 
-/// A policy that did what it must not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Violation {
-    UnitsBeyondDevice(PartitionId),
-    UnitsOversubscribed(PartitionId),
-    UnitsChanged(PartitionId),
-    PartitionNotActive(PartitionId),
-    PartitionActive(PartitionId),
-    ModelNotReady { partition: PartitionId, model: ModelId },
-    PartitionBusy(PartitionId),
-    UnknownPartition(PartitionId),
-    UnknownRequest(RequestId),
-    EmptyLaunch(LaunchId),
-    WrongModel { request: RequestId, launched: ModelId },
-    RequestsLost(usize),
-}
-
-struct PartitionState {
-    units: UnitMask,
-    is_active: bool,
-    ready: Vec<ModelId>,
-    running: Option<LaunchId>,
-}
-
-struct Running {
-    partition: PartitionId,
-    model: ModelId,
-    requests: Vec<RequestId>,
-    duration: Span,
-}
-
 enum Happening {
     Arrival(ModelId),
     Ready(PartitionId, Vec<ModelId>),
-    Policy(Event),
+    Wake,
 }
 
 /// Runs a policy in a world until every request is done with.
 pub fn run(world: &World, policy: &mut dyn Policy) -> Result<Outcome, Violation> {
-    let mut run = Run::new(world);
-    run.start(policy)?;
-    while let Some((now, happening)) = run.queue.take() {
-        let event = match happening {
-            Happening::Policy(event) => event,
-            Happening::Arrival(model) => Event::Arrived(run.arrive(model, now)),
-            Happening::Ready(partition, models) => {
-                let Some(state) = run.partitions.get_mut(&partition) else { continue };
-                state.ready.extend(models);
-                Event::Prepared(partition)
-            }
-        };
-        if let Event::Finished(launch) = event {
-            run.finish(launch, now);
+    run_observed(world, policy, &mut ())
+}
+
+/// The same, while somebody looks on.
+pub fn run_observed<O: Observer>(
+    world: &World,
+    policy: &mut dyn Policy,
+    observer: &mut O,
+) -> Result<Outcome, Violation> {
+    let mut run = Run::new(world, policy, observer);
+    for index in 0..world.models.len() {
+        run.draw(ModelId(index as u32));
+    }
+    run.hand(Event::Started, Time::START)?;
+    while let Some((event, now)) = run.next() {
+        run.hand(event, now)?;
+        if run.is_over(now) {
+            break;
         }
-        run.hand(event, now, policy)?;
     }
     match run.open.len() {
         0 => Ok(run.outcome),
@@ -81,22 +58,27 @@ pub fn run(world: &World, policy: &mut dyn Policy) -> Result<Outcome, Violation>
     }
 }
 
-struct Run<'a> {
+struct Run<'a, O> {
     world: &'a World,
+    policy: &'a mut dyn Policy,
+    observer: &'a mut O,
     arrivals: Vec<Arrivals>,
     queue: EventQueue<Happening>,
     open: OpenRequests,
-    partitions: HashMap<PartitionId, PartitionState>,
-    running: HashMap<LaunchId, Running>,
+    partitions: Partitions,
+    running: Running,
     noise: Option<Normal<f64>>,
     random: SmallRng,
     next_request: u64,
+    arrivals_to_come: usize,
+    /// When a request last came or ended.
+    last_activity: Time,
     actions: Vec<Action>,
     outcome: Outcome,
 }
 
-impl<'a> Run<'a> {
-    fn new(world: &'a World) -> Self {
+impl<'a, O: Observer> Run<'a, O> {
+    fn new(world: &'a World, policy: &'a mut dyn Policy, observer: &'a mut O) -> Self {
         let arrivals = world
             .models
             .iter()
@@ -104,14 +86,18 @@ impl<'a> Run<'a> {
             .map(|(index, model)| Arrivals::new(model.load, world.seed, index as u32));
         Self {
             world,
+            policy,
+            observer,
             arrivals: arrivals.collect(),
             queue: EventQueue::new(),
             open: OpenRequests::default(),
-            partitions: HashMap::new(),
-            running: HashMap::new(),
+            partitions: Partitions::new(world.units),
+            running: Running::new(),
             noise: Normal::new(1.0, world.noise).ok().filter(|_| world.noise > 0.0),
             random: SmallRng::seed_from_u64(world.seed),
             next_request: 0,
+            arrivals_to_come: 0,
+            last_activity: Time::START,
             actions: Vec::new(),
             outcome: Outcome {
                 models: vec![ModelOutcome::default(); world.models.len()],
@@ -120,11 +106,33 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn start(&mut self, policy: &mut dyn Policy) -> Result<(), Violation> {
-        for index in 0..self.world.models.len() {
-            self.draw(ModelId(index as u32));
+    /// What happens next; where an execution ends at the very instant of something else, that comes first.
+    fn next(&mut self) -> Option<(Event, Time)> {
+        loop {
+            if let Some(end) = self.running.next_end()
+                && self.queue.next_at().is_none_or(|at| end <= at)
+            {
+                return self.finish(end).map(|launch| (Event::Finished(launch), end));
+            }
+            let (now, happening) = self.queue.take()?;
+            match happening {
+                Happening::Arrival(model) => {
+                    return Some((Event::Arrived(self.arrive(model, now)), now));
+                }
+                Happening::Ready(partition, models) => {
+                    if self.partitions.make_ready(partition, &models) {
+                        return Some((Event::Prepared(partition), now));
+                    }
+                }
+                Happening::Wake => return Some((Event::Woken, now)),
+            }
         }
-        self.hand(Event::Started, Time::START, policy)
+    }
+
+    /// Whether nothing more can come of it, though the policy may have asked to be woken.
+    fn is_over(&self, now: Time) -> bool {
+        let is_idle = self.arrivals_to_come == 0 && self.running.next_end().is_none();
+        is_idle && (self.open.len() == 0 || now.since(self.last_activity) > PATIENCE)
     }
 
     /// Puts the model's next request into the queue, as long as requests come. They begin when the device is prepared.
@@ -132,10 +140,13 @@ impl<'a> Run<'a> {
         let end = Time::START + self.world.length;
         if let Some(at) = self.arrivals[model.index()].next().filter(|&at| at < end) {
             self.queue.put(at + self.world.preparation, Happening::Arrival(model));
+            self.arrivals_to_come += 1;
         }
     }
 
     fn arrive(&mut self, model: ModelId, now: Time) -> Request {
+        self.arrivals_to_come -= 1;
+        self.last_activity = now;
         self.draw(model);
         let id = RequestId(self.next_request);
         self.next_request += 1;
@@ -144,34 +155,42 @@ impl<'a> Run<'a> {
         let request = Request { id, model, arrived: now, deadline };
         self.open.add(request);
         self.outcome.models[model.index()].arrived += 1;
+        self.observer.arrived(&request);
         request
     }
 
-    fn finish(&mut self, launch: LaunchId, now: Time) {
-        let Some(running) = self.running.remove(&launch) else { return };
-        let units = match self.partitions.get_mut(&running.partition) {
-            Some(partition) => {
-                partition.running = None;
-                partition.units.len()
-            }
-            None => 0,
-        };
-        self.outcome.busy_unit_seconds += running.duration.seconds() * f64::from(units);
-        let outcome = &mut self.outcome.models[running.model.index()];
-        for id in running.requests {
-            let Some(request) = self.open.take(id) else { continue };
+    /// The next execution ends, and its requests are answered.
+    fn finish(&mut self, now: Time) -> Option<LaunchId> {
+        let Execution { launch, partition, units, model, requests, started, .. } =
+            self.running.end_next()?;
+        self.partitions.release(partition);
+        self.last_activity = now;
+        self.outcome.busy_unit_seconds += now.since(started).seconds() * f64::from(units.len());
+        self.outcome.length = now.since(Time::START);
+        let outcome = &mut self.outcome.models[model.index()];
+        for &id in &requests {
+            let request = self.open.take_running(id).expect("what was launched runs");
             outcome.latencies.add(now.since(request.arrived));
             match now <= request.deadline {
                 true => outcome.in_time += 1,
                 false => outcome.late += 1,
             }
         }
-        self.outcome.length = now.since(Time::START);
+        let requests = &requests;
+        self.observer.executed(Executed {
+            partition,
+            units,
+            model,
+            requests,
+            start: started,
+            end: now,
+        });
+        Some(launch)
     }
 
-    fn hand(&mut self, event: Event, now: Time, policy: &mut dyn Policy) -> Result<(), Violation> {
+    fn hand(&mut self, event: Event, now: Time) -> Result<(), Violation> {
         let mut actions = std::mem::take(&mut self.actions);
-        policy.react(event, now, &mut actions);
+        self.policy.react(event, now, &mut actions);
         for action in actions.drain(..) {
             self.carry_out(action, now)?;
         }
@@ -182,72 +201,44 @@ impl<'a> Run<'a> {
     fn carry_out(&mut self, action: Action, now: Time) -> Result<(), Violation> {
         match action {
             Action::Prepare { partition, units, models } => {
-                if units.iter().any(|unit| unit >= self.world.units) {
-                    return Err(Violation::UnitsBeyondDevice(partition));
-                }
-                let state = self.partitions.entry(partition).or_insert_with(|| PartitionState {
-                    units,
-                    is_active: false,
-                    ready: Vec::new(),
-                    running: None,
-                });
-                if state.units != units {
-                    return Err(Violation::UnitsChanged(partition));
-                }
-                let ready = Happening::Ready(partition, models);
-                self.queue.put(now + self.world.preparation, ready);
+                self.partitions.prepare(partition, units)?;
+                self.outcome.reconfigurations.prepared += 1;
+                let until = now + self.world.preparation;
+                self.queue.put(until, Happening::Ready(partition, models));
+                self.observer.preparing(partition, units, now, until);
             }
             Action::Activate(partition) => {
-                let units = self.idle(partition)?.units;
-                let mut active = self.partitions.values().filter(|state| state.is_active);
-                if active.any(|state| !state.units.is_disjoint(units)) {
-                    return Err(Violation::UnitsOversubscribed(partition));
-                }
-                self.idle(partition)?.is_active = true;
+                let units = self.partitions.activate(partition)?;
+                self.outcome.reconfigurations.activated += 1;
+                self.observer.activated(partition, units, now);
             }
             Action::Deactivate(partition) => {
-                let state = self.active(partition)?;
-                if state.running.is_some() {
-                    return Err(Violation::PartitionBusy(partition));
-                }
-                state.is_active = false;
+                let units = self.partitions.deactivate(partition)?;
+                self.outcome.reconfigurations.deactivated += 1;
+                self.observer.deactivated(partition, units, now);
             }
-            Action::Discard(partition) => {
-                self.idle(partition)?;
-                self.partitions.remove(&partition);
-            }
+            Action::Discard(partition) => self.partitions.discard(partition)?,
             Action::Launch { launch, partition, model, requests, expected: _ } => {
                 self.launch(launch, partition, model, requests, now)?;
             }
-            Action::Refuse { request, why: _ } => {
-                self.close(request, |outcome| outcome.refused += 1)?
+            Action::Refuse { request, why } => {
+                let request = self.close(request)?;
+                self.outcome.models[request.model.index()].refused += 1;
+                self.observer.refused(&request, why, now);
             }
-            Action::Shed(request) => self.close(request, |outcome| outcome.shed += 1)?,
-            Action::WakeAt(at) => self.queue.put(at.max(now), Happening::Policy(Event::Woken)),
+            Action::Shed(request) => {
+                let request = self.close(request)?;
+                self.outcome.models[request.model.index()].shed += 1;
+                self.observer.shed(&request, now);
+            }
+            Action::WakeAt(at) => self.queue.put(at.max(now), Happening::Wake),
         }
         Ok(())
     }
 
-    /// A partition that is not active.
-    fn idle(&mut self, id: PartitionId) -> Result<&mut PartitionState, Violation> {
-        let state = self.partitions.get_mut(&id).ok_or(Violation::UnknownPartition(id))?;
-        if state.is_active { Err(Violation::PartitionActive(id)) } else { Ok(state) }
-    }
-
-    /// A partition that is active.
-    fn active(&mut self, id: PartitionId) -> Result<&mut PartitionState, Violation> {
-        let state = self.partitions.get_mut(&id).ok_or(Violation::UnknownPartition(id))?;
-        if state.is_active { Ok(state) } else { Err(Violation::PartitionNotActive(id)) }
-    }
-
-    fn close(
-        &mut self,
-        id: RequestId,
-        count: impl FnOnce(&mut ModelOutcome),
-    ) -> Result<(), Violation> {
-        let request = self.open.take(id).ok_or(Violation::UnknownRequest(id))?;
-        count(&mut self.outcome.models[request.model.index()]);
-        Ok(())
+    /// Takes out a request that ends without an answer.
+    fn close(&mut self, id: RequestId) -> Result<Request, Violation> {
+        self.open.take_waiting(id).ok_or(Violation::UnknownRequest(id))
     }
 
     fn launch(
@@ -261,28 +252,26 @@ impl<'a> Run<'a> {
         if requests.is_empty() {
             return Err(Violation::EmptyLaunch(launch));
         }
-        for id in &requests {
-            let request = self.open.get(*id).ok_or(Violation::UnknownRequest(*id))?;
+        for &id in &requests {
+            let request = self.open.launch(id).ok_or(Violation::UnknownRequest(id))?;
             if request.model != model {
-                return Err(Violation::WrongModel { request: *id, launched: model });
+                return Err(Violation::WrongModel { request: id, launched: model });
             }
         }
-        let state = self.active(partition)?;
-        if !state.ready.contains(&model) {
-            return Err(Violation::ModelNotReady { partition, model });
-        }
-        if state.running.replace(launch).is_some() {
-            return Err(Violation::PartitionBusy(partition));
-        }
-        let units = state.units.len();
+        let units = self.partitions.occupy(partition, model)?;
+        let (batch, count) = (requests.len() as u32, units.len());
         let profile = &self.world.models[model.index()].profile;
         let factor = match &self.noise {
             Some(noise) => noise.sample(&mut self.random).max(LEAST_FACTOR),
             None => 1.0,
         };
-        let duration = profile.latency(requests.len() as u32, units) * factor;
-        self.running.insert(launch, Running { partition, model, requests, duration });
-        self.queue.put(now + duration, Happening::Policy(Event::Finished(launch)));
+        let alone = profile.latency(batch, count) * factor;
+        let bytes = profile.dram_bytes(batch, count);
+        let memory = MemoryShare::of(bytes, alone, self.world.bandwidth_bytes_per_s);
+        let ends = now + alone;
+        let execution =
+            Execution { launch, partition, units, model, requests, started: now, ends, memory };
+        self.running.begin(execution, now);
         Ok(())
     }
 }
@@ -294,7 +283,7 @@ mod tests {
     use proptest::prelude::*;
     use weft_scheduler::plan::Slo;
     use weft_scheduler::policies::{EqualPartitions, TimeSharing};
-    use weft_scheduler::{Profile, ProfilePoint};
+    use weft_scheduler::{Profile, ProfilePoint, Refusal, UnitMask};
 
     use super::*;
     use crate::arrivals::Load;
@@ -373,6 +362,37 @@ mod tests {
         assert_eq!(late, 0);
     }
 
+    /// Remembers how long launches took, and their batches.
+    #[derive(Default)]
+    struct Durations(Vec<(usize, Span)>);
+
+    impl Observer for Durations {
+        fn executed(&mut self, executed: Executed<'_>) {
+            self.0.push((executed.requests.len(), executed.end.since(executed.start)));
+        }
+    }
+
+    #[test]
+    fn partitions_share_the_memory_and_nothing_else() {
+        let play = |dram_bytes: f64| {
+            let mut world = world(1000.0, 1e6, 0.0, 3);
+            let point =
+                |batch| ProfilePoint { batch, units: 2, latency: Span::from_us(900.0), dram_bytes };
+            let profile = Arc::new(Profile::new(&[point(1), point(8)], 0).unwrap());
+            world.models.iter_mut().for_each(|model| model.profile = profile.clone());
+            let mut durations = Durations::default();
+            let mut policy = EqualPartitions::new(world.served_device());
+            run_observed(&world, &mut policy, &mut durations).unwrap();
+            durations.0.iter().map(|(_, duration)| duration.us()).collect::<Vec<f64>>()
+        };
+        assert!(play(0.0).iter().all(|&us| us == 900.0));
+        // Each asks for two thirds of the bandwidth: 600 of 900 us.
+        let shared = play(600e-6 * 1e12);
+        assert!(shared.iter().all(|&us| (900.0..1200.01).contains(&us)), "{shared:?}");
+        let mean = shared.iter().sum::<f64>() / shared.len() as f64;
+        assert!(mean > 1100.0, "{mean}");
+    }
+
     /// Launches nothing, ever.
     struct Idle;
 
@@ -409,6 +429,70 @@ mod tests {
         assert!(matches!(run(&world, &mut Idle), Err(Violation::RequestsLost(_))));
         let beyond = Violation::UnitsBeyondDevice(PartitionId(0));
         assert_eq!(run(&world, &mut Greedy), Err(beyond));
+    }
+
+    /// Wakes up forever, and does nothing else.
+    struct Sleepless;
+
+    impl Policy for Sleepless {
+        fn name(&self) -> &'static str {
+            "sleepless"
+        }
+
+        fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
+            match event {
+                Event::Arrived(request) if request.id.0 % 2 == 0 => {
+                    actions.push(Action::Refuse { request: request.id, why: Refusal::NotServed });
+                }
+                Event::Started | Event::Woken => {
+                    actions.push(Action::WakeAt(now + Span::from_s(1.0)))
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_ends_though_the_policy_goes_on() {
+        let mut world = world(100.0, 5000.0, 0.0, 1);
+        let lost = run(&world, &mut Sleepless);
+        assert!(matches!(lost, Err(Violation::RequestsLost(150..250))), "{lost:?}");
+        world.length = Span::ZERO;
+        assert!(run(&world, &mut Sleepless).is_ok());
+    }
+
+    /// Launches every request on two partitions.
+    struct Twice;
+
+    impl Policy for Twice {
+        fn name(&self) -> &'static str {
+            "twice"
+        }
+
+        fn react(&mut self, event: Event, _: Time, actions: &mut Vec<Action>) {
+            match event {
+                Event::Started => actions.extend([0, 1].map(|id| Action::Prepare {
+                    partition: PartitionId(id),
+                    units: UnitMask::range(id, 1),
+                    models: vec![ModelId(0), ModelId(1)],
+                })),
+                Event::Prepared(partition) => actions.push(Action::Activate(partition)),
+                Event::Arrived(request) => actions.extend([0, 1].map(|id| Action::Launch {
+                    launch: LaunchId(u64::from(id)),
+                    partition: PartitionId(id),
+                    model: request.model,
+                    requests: vec![request.id],
+                    expected: Span::ZERO,
+                })),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_runs_once() {
+        let world = world(100.0, 5000.0, 0.0, 1);
+        assert_eq!(run(&world, &mut Twice), Err(Violation::UnknownRequest(RequestId(0))));
     }
 
     proptest! {

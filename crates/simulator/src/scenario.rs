@@ -9,6 +9,10 @@ use weft_scheduler::{Profile, ProfileSet, Span};
 use crate::arrivals::Load;
 use crate::world::{SimulatedModel, World};
 
+/// How long making a partition ready takes where the file does not say: what was measured on an H200 for a further
+/// partition with its graph, see `docs/performance.md`.
+const PREPARATION_MS: f64 = 75.0;
+
 /// The most copies of one model.
 const MAX_COPIES: u32 = 10_000;
 
@@ -68,7 +72,7 @@ impl Scenario {
             let seconds = number(&mut root, "seconds", 10.0, problems);
             let seed = root.optional("seed").map_or(Some(1), |item| item.count(problems));
             let noise = share(&mut root, "noise", 0.0, problems);
-            let preparation_ms = share(&mut root, "preparation_ms", 2.0, problems);
+            let preparation_ms = share(&mut root, "preparation_ms", PREPARATION_MS, problems);
             let models = root.required("models", problems);
             let models = models.and_then(|item| models_of(&item, problems));
             root.close(problems);

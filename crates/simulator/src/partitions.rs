@@ -1,0 +1,182 @@
+//! The partitions of the device: what is ready on them, which are active, and that units are never given away twice.
+
+use weft_scheduler::{ModelId, PartitionId, UnitMask};
+
+use crate::violation::Violation;
+
+struct Partition {
+    id: PartitionId,
+    units: UnitMask,
+    is_active: bool,
+    is_busy: bool,
+    ready: Vec<ModelId>,
+}
+
+/// All partitions that were prepared and not discarded.
+pub(crate) struct Partitions {
+    device: UnitMask,
+    /// Units of active partitions.
+    taken: UnitMask,
+    /// By id: there are few, and they come and go.
+    partitions: Vec<Partition>,
+}
+
+impl Partitions {
+    /// None yet, on a device of so many units.
+    pub(crate) fn new(units: u32) -> Self {
+        Self { device: UnitMask::range(0, units), taken: UnitMask::EMPTY, partitions: Vec::new() }
+    }
+
+    /// A partition is about to be prepared.
+    pub(crate) fn prepare(&mut self, id: PartitionId, units: UnitMask) -> Result<(), Violation> {
+        if !units.without(self.device).is_empty() {
+            return Err(Violation::UnitsBeyondDevice(id));
+        }
+        match self.partitions.binary_search_by_key(&id, |partition| partition.id) {
+            Ok(place) if self.partitions[place].units != units => Err(Violation::UnitsChanged(id)),
+            Ok(_) => Ok(()),
+            Err(place) => {
+                let ready = Vec::new();
+                let partition = Partition { id, units, is_active: false, is_busy: false, ready };
+                self.partitions.insert(place, partition);
+                Ok(())
+            }
+        }
+    }
+
+    /// Models can run on a partition from now on; false where it was discarded meanwhile.
+    pub(crate) fn make_ready(&mut self, id: PartitionId, models: &[ModelId]) -> bool {
+        let Ok(partition) = self.get(id) else { return false };
+        partition.ready.extend(models);
+        partition.ready.sort_unstable();
+        partition.ready.dedup();
+        true
+    }
+
+    /// A partition takes its units, which are given back.
+    pub(crate) fn activate(&mut self, id: PartitionId) -> Result<UnitMask, Violation> {
+        let taken = self.taken;
+        let partition = self.idle(id)?;
+        if !partition.units.is_disjoint(taken) {
+            return Err(Violation::UnitsOversubscribed(id));
+        }
+        partition.is_active = true;
+        let units = partition.units;
+        self.taken = taken.union(units);
+        Ok(units)
+    }
+
+    /// A partition gives its units back.
+    pub(crate) fn deactivate(&mut self, id: PartitionId) -> Result<UnitMask, Violation> {
+        let partition = self.active(id)?;
+        if partition.is_busy {
+            return Err(Violation::PartitionBusy(id));
+        }
+        partition.is_active = false;
+        let units = partition.units;
+        self.taken = self.taken.without(units);
+        Ok(units)
+    }
+
+    /// A partition is needed no more.
+    pub(crate) fn discard(&mut self, id: PartitionId) -> Result<(), Violation> {
+        self.idle(id)?;
+        self.partitions.retain(|partition| partition.id != id);
+        Ok(())
+    }
+
+    /// A model begins to run on a partition, whose units are given back.
+    pub(crate) fn occupy(
+        &mut self,
+        id: PartitionId,
+        model: ModelId,
+    ) -> Result<UnitMask, Violation> {
+        let partition = self.active(id)?;
+        if partition.ready.binary_search(&model).is_err() {
+            return Err(Violation::ModelNotReady { partition: id, model });
+        }
+        if std::mem::replace(&mut partition.is_busy, true) {
+            return Err(Violation::PartitionBusy(id));
+        }
+        Ok(partition.units)
+    }
+
+    /// What ran on a partition has ended.
+    pub(crate) fn release(&mut self, id: PartitionId) {
+        let partition = self.get(id).expect("a busy partition is active, and kept");
+        partition.is_busy = false;
+    }
+
+    fn get(&mut self, id: PartitionId) -> Result<&mut Partition, Violation> {
+        let place = self.partitions.binary_search_by_key(&id, |partition| partition.id);
+        match place {
+            Ok(place) => Ok(&mut self.partitions[place]),
+            Err(_) => Err(Violation::UnknownPartition(id)),
+        }
+    }
+
+    fn idle(&mut self, id: PartitionId) -> Result<&mut Partition, Violation> {
+        let partition = self.get(id)?;
+        if partition.is_active { Err(Violation::PartitionActive(id)) } else { Ok(partition) }
+    }
+
+    fn active(&mut self, id: PartitionId) -> Result<&mut Partition, Violation> {
+        let partition = self.get(id)?;
+        if partition.is_active { Ok(partition) } else { Err(Violation::PartitionNotActive(id)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: PartitionId = PartitionId(7);
+    const OTHER: PartitionId = PartitionId(3);
+    const MODEL: ModelId = ModelId(0);
+
+    fn prepared() -> Partitions {
+        let mut partitions = Partitions::new(4);
+        partitions.prepare(ONE, UnitMask::range(0, 3)).unwrap();
+        partitions.prepare(OTHER, UnitMask::range(2, 2)).unwrap();
+        assert!(partitions.make_ready(ONE, &[MODEL]));
+        partitions
+    }
+
+    #[test]
+    fn units_have_one_owner_at_a_time() {
+        let mut partitions = prepared();
+        assert_eq!(partitions.activate(ONE), Ok(UnitMask::range(0, 3)));
+        assert_eq!(partitions.activate(OTHER), Err(Violation::UnitsOversubscribed(OTHER)));
+        assert_eq!(partitions.activate(ONE), Err(Violation::PartitionActive(ONE)));
+        partitions.deactivate(ONE).unwrap();
+        assert_eq!(partitions.activate(OTHER), Ok(UnitMask::range(2, 2)));
+        assert_eq!(partitions.discard(OTHER), Err(Violation::PartitionActive(OTHER)));
+        partitions.discard(ONE).unwrap();
+        assert_eq!(partitions.activate(ONE), Err(Violation::UnknownPartition(ONE)));
+        assert!(!partitions.make_ready(ONE, &[MODEL]));
+    }
+
+    #[test]
+    fn a_partition_keeps_its_units_and_the_device_its_size() {
+        let mut partitions = prepared();
+        let beyond = partitions.prepare(PartitionId(9), UnitMask::range(3, 2));
+        assert_eq!(beyond, Err(Violation::UnitsBeyondDevice(PartitionId(9))));
+        let changed = partitions.prepare(ONE, UnitMask::range(0, 2));
+        assert_eq!(changed, Err(Violation::UnitsChanged(ONE)));
+        assert_eq!(partitions.prepare(ONE, UnitMask::range(0, 3)), Ok(()));
+    }
+
+    #[test]
+    fn only_what_is_ready_runs_one_at_a_time_on_what_is_active() {
+        let mut partitions = prepared();
+        assert_eq!(partitions.occupy(ONE, MODEL), Err(Violation::PartitionNotActive(ONE)));
+        partitions.activate(ONE).unwrap();
+        let unready = Violation::ModelNotReady { partition: ONE, model: ModelId(5) };
+        assert_eq!(partitions.occupy(ONE, ModelId(5)), Err(unready));
+        assert_eq!(partitions.occupy(ONE, MODEL), Ok(UnitMask::range(0, 3)));
+        assert_eq!(partitions.occupy(ONE, MODEL), Err(Violation::PartitionBusy(ONE)));
+        assert_eq!(partitions.deactivate(ONE), Err(Violation::PartitionBusy(ONE)));
+        partitions.release(ONE);
+        assert!(partitions.occupy(ONE, MODEL).is_ok());
+    }
+}

@@ -1,0 +1,21 @@
+//! What a policy must not do.
+
+use weft_scheduler::{LaunchId, ModelId, PartitionId, RequestId};
+
+/// A policy that did what it must not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Violation {
+    UnitsBeyondDevice(PartitionId),
+    UnitsOversubscribed(PartitionId),
+    UnitsChanged(PartitionId),
+    PartitionNotActive(PartitionId),
+    PartitionActive(PartitionId),
+    ModelNotReady { partition: PartitionId, model: ModelId },
+    PartitionBusy(PartitionId),
+    UnknownPartition(PartitionId),
+    UnknownRequest(RequestId),
+    EmptyLaunch(LaunchId),
+    WrongModel { request: RequestId, launched: ModelId },
+    RequestsLost(usize),
+}
