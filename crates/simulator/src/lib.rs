@@ -12,6 +12,7 @@ mod partitions;
 mod run;
 mod running;
 mod scenario;
+mod trace_events;
 mod violation;
 mod world;
 
@@ -22,5 +23,6 @@ pub use observer::{Executed, Observer};
 pub use outcome::{ModelOutcome, Outcome, Reconfigurations};
 pub use run::{run, run_observed};
 pub use scenario::Scenario;
+pub use trace_events::TraceEvents;
 pub use violation::Violation;
 pub use world::{SimulatedModel, World};
