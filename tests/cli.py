@@ -197,6 +197,20 @@ def simulations(folder):
     bad("no workload", "simulate", os.path.join(folder, "none.toml"), says="none.toml")
     bad("no profiles", "simulate", written("profiles = 'none.toml'\n[models.a]\nrate = 1\n"), says="none.toml")
     bad("all problems with their lines", "simulate", written("profiles = 'x'\nseconds = 0\n[models.a]\nrate = -1\n"), says="line 4:")
+    holey = os.path.join(folder, "holey.toml")
+    with open(holey, "w") as file:
+        file.write(
+            "[device]\nname = 'd'\nunits = 4\nunit = 'core'\nbandwidth_gb_per_s = 10\nmemory_mb = 100\n"
+            "[models.a]\nbatches = [1]\nunits = [1, 8]\nlatency_us = [[9, 5]]\ndram_mb = 1\nmemory_mb = 1\n"
+            "[models.b]\nbatches = [1, 2]\nunits = [1, 4]\nlatency_us = [[9, 5], [12]]\ndram_mb = 1\nmemory_mb = 1\n"
+        )
+    text = "profiles = 'holey.toml'\n[models.a]\nrate = 0\nslo_ms = 1\nslo_factor = 3\n[models.b]\nrate = 1\nlow_rate = 2\n"
+    for problem in ("workload.toml, line 3: 'rate' must be", "line 5: 'slo_ms' and 'slo_factor' contradict", "line 8: 'low_rate' is above 'rate'",
+                    "holey.toml, line 9: 8 in 'units', but the device has 4", "line 16: 'latency_us' has 1 numbers, one for each of the 2"):
+        bad(f"all problems of a workload and its profiles: {problem}", "simulate", written(text), says=problem)
+    impossible = f"profiles = '{profiles}'\n[models.resnet50]\nrate = 1\nslo_ms = 1.05\n[models.vgg16]\nrate = 1\nslo_factor = 0.9\n[models.x]\nrate = 1\n"
+    for problem in ("line 4: the objective of 'resnet50', 1.05 ms, cannot be kept: one item takes 1.05 ms alone", "line 7: the objective of 'vgg16'", "line 8: there is no profile 'x'"):
+        bad(f"impossible objectives: {problem}", "simulate", written(impossible), says=problem)
     bad("a model without a profile", "simulate", written(f"profiles = '{profiles}'\n[models.unheard]\nrate = 1\n"), says="line 2: there is no profile 'unheard'")
     bad("an unknown policy", "simulate", path, "--policies", "best", says="best")
 

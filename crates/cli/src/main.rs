@@ -7,6 +7,7 @@ mod device;
 mod model_file;
 mod progress;
 mod table;
+mod workload;
 
 use std::process::ExitCode;
 

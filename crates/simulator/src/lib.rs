@@ -22,7 +22,6 @@ pub use histogram::Histogram;
 pub use observer::{Executed, Observer};
 pub use outcome::{ModelOutcome, Outcome, Reconfigurations};
 pub use run::{run, run_observed};
-pub use scenario::Scenario;
 pub use trace_events::TraceEvents;
 pub use violation::Violation;
 pub use world::{SimulatedModel, World};

@@ -1,23 +1,23 @@
 //! `weft simulate`: policies side by side on a workload, under virtual time.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::{Value, json};
-use weft_scheduler::ProfileSet;
 use weft_scheduler::policies::ALL;
-use weft_simulator::{Outcome, Scenario, World, run as simulate};
+use weft_simulator::{Outcome, World, run as simulate};
 
 use crate::progress;
 use crate::table::Table;
+use crate::workload::{Workload, WorkloadOptions};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The workload: a TOML file that names profiles, models, rates and objectives; see docs/simulation.md
-    workload: PathBuf,
+    #[command(flatten)]
+    workload: WorkloadOptions,
     /// Policies to run, side by side [default: all]
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(policy_names()))]
     policies: Vec<String>,
@@ -32,7 +32,7 @@ fn policy_names() -> Vec<PossibleValue> {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let world = world(&options.workload)?;
+    let Workload { name, world, device } = options.workload.read()?;
     let is_chosen = |name: &str| {
         options.policies.is_empty() || options.policies.iter().any(|other| other == name)
     };
@@ -63,6 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         results.push(as_json(policy.name(), &world, &outcome));
     }
     progress::clear();
+    println!("{name} on {}, {} units\n", device.name, device.units);
     println!("{}\n\n{}", summary.render(), by_model.render());
     let elapsed = start.elapsed().as_secs_f64();
     println!(
@@ -76,27 +77,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
-}
-
-/// Reads the workload and the profiles it names, which lie where it says, seen from its own folder.
-fn world(path: &Path) -> Result<World> {
-    let scenario = Scenario::from_toml(&read(path)?)
-        .map_err(|problems| anyhow!("{}:\n{problems}", path.display()))?;
-    let profiles_path = path.parent().unwrap_or(Path::new("")).join(&scenario.profiles);
-    let profiles = ProfileSet::from_toml(&read(&profiles_path)?)
-        .map_err(|problems| anyhow!("{}:\n{problems}", profiles_path.display()))?;
-    match scenario.world(&profiles) {
-        Ok(world) => Ok(world),
-        Err(missing) => {
-            let lines: Vec<String> =
-                missing.iter().map(|(line, what)| format!("line {line}: {what}")).collect();
-            bail!("{}:\n{}", path.display(), lines.join("\n"))
-        }
-    }
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The share of the units' time in which they ran something.
