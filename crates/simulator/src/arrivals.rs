@@ -1,84 +1,16 @@
-//! When requests come: one process per model, drawn from a seed.
+//! When requests come that wait for nobody: one process per model, drawn from a seed.
 
-use rand::SeedableRng;
+use std::sync::Arc;
+
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp, Gamma};
 use weft_scheduler::{Span, Time};
 
-/// How requests of one model come.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Load {
-    /// Independently of each other.
-    Poisson {
-        /// On average.
-        rate_per_s: f64,
-    },
-    /// In bursts: gaps with a squared coefficient of variation above 1; below 1 they are more regular.
-    Gamma {
-        /// On average.
-        rate_per_s: f64,
-        /// The squared coefficient of variation of the gaps.
-        burstiness: f64,
-    },
-    /// Independently of each other, at a high rate for the first part of every period and at a low one for the rest.
-    SquareWave {
-        /// In the first part.
-        high_per_s: f64,
-        /// In the rest.
-        low_per_s: f64,
-        /// The length of both together.
-        period: Span,
-        /// The share of the first part, from 0 to 1.
-        share: f64,
-        /// Where in a period the run begins.
-        phase: Span,
-    },
-}
-
-impl Load {
-    /// The rate at an instant.
-    pub fn rate_per_s(&self, at: Time) -> f64 {
-        match *self {
-            Load::Poisson { rate_per_s } | Load::Gamma { rate_per_s, .. } => rate_per_s,
-            Load::SquareWave { high_per_s, low_per_s, period, share, phase } => {
-                let position = (at.since(Time::START) + phase).nanos() % period.nanos().max(1);
-                match (position as f64) < period.nanos() as f64 * share {
-                    true => high_per_s,
-                    false => low_per_s,
-                }
-            }
-        }
-    }
-
-    /// The same load with its rates multiplied.
-    pub fn scaled(self, factor: f64) -> Self {
-        match self {
-            Load::Poisson { rate_per_s } => Load::Poisson { rate_per_s: rate_per_s * factor },
-            Load::Gamma { rate_per_s, burstiness } => {
-                Load::Gamma { rate_per_s: rate_per_s * factor, burstiness }
-            }
-            Load::SquareWave { high_per_s, low_per_s, period, share, phase } => Load::SquareWave {
-                high_per_s: high_per_s * factor,
-                low_per_s: low_per_s * factor,
-                period,
-                share,
-                phase,
-            },
-        }
-    }
-
-    /// The highest rate that it ever has.
-    fn greatest_per_s(&self) -> f64 {
-        match *self {
-            Load::Poisson { rate_per_s } | Load::Gamma { rate_per_s, .. } => rate_per_s,
-            Load::SquareWave { high_per_s, low_per_s, .. } => high_per_s.max(low_per_s),
-        }
-    }
-}
+use crate::load::Load;
 
 /// The instants at which one model's requests come.
 pub struct Arrivals {
-    load: Load,
     gaps: Gaps,
     random: SmallRng,
     now: Time,
@@ -86,47 +18,92 @@ pub struct Arrivals {
 
 enum Gaps {
     None,
-    Exponential(Exp<f64>),
     Gamma(Gamma<f64>),
+    Exponential(Exp<f64>),
+    /// Drawn at the highest rate, and thinned out to the rate of the instant.
+    Thinned(Exp<f64>, Load),
+    Recorded(Recorded),
 }
 
 impl Arrivals {
-    /// A process of its own for each seed and model.
-    pub fn new(load: Load, seed: u64, model: u32) -> Self {
+    /// A process of its own for each seed and model; none for clients, who wait for answers.
+    pub fn new(load: &Load, seed: u64, model: u32) -> Self {
         let rate = load.greatest_per_s();
-        let gaps = match load {
-            _ if !(rate > 0.0 && rate.is_finite()) => Gaps::None,
-            Load::Gamma { burstiness, .. } if burstiness > 0.0 => {
-                Gamma::new(1.0 / burstiness, burstiness / rate).map_or(Gaps::None, Gaps::Gamma)
+        let exponential = Exp::new(rate).ok().filter(|_| rate > 0.0 && rate.is_finite());
+        let gaps = match *load {
+            Load::Poisson { .. } => exponential.map(Gaps::Exponential),
+            Load::Gamma { burstiness, .. } => exponential
+                .and(Gamma::new(1.0 / burstiness, burstiness / rate).ok())
+                .map(Gaps::Gamma),
+            Load::SquareWave { .. } | Load::Diurnal { .. } => {
+                exponential.map(|gaps| Gaps::Thinned(gaps, load.clone()))
             }
-            _ => Exp::new(rate).map_or(Gaps::None, Gaps::Exponential),
+            Load::Trace { ref times, multiplicity } => {
+                Some(Gaps::Recorded(Recorded::new(times.clone(), multiplicity)))
+            }
+            Load::ClosedLoop { .. } => None,
         };
-        // Neighbouring seeds and models must not draw alike: a step of the golden ratio keeps them apart.
-        let random = SmallRng::seed_from_u64(
-            seed ^ u64::from(model + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-        );
-        Self { load, gaps, random, now: Time::START }
+        Self { gaps: gaps.unwrap_or(Gaps::None), random: random(seed, model), now: Time::START }
     }
+}
+
+/// Neighbouring seeds and models must not draw alike: a step of the golden ratio keeps them apart.
+pub(crate) fn random(seed: u64, model: u32) -> SmallRng {
+    SmallRng::seed_from_u64(seed ^ u64::from(model + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 impl Iterator for Arrivals {
     type Item = Time;
 
     fn next(&mut self) -> Option<Time> {
+        let random = &mut self.random;
         loop {
-            let gap = match &self.gaps {
+            let gap = match &mut self.gaps {
                 Gaps::None => return None,
-                Gaps::Exponential(gaps) => gaps.sample(&mut self.random),
-                Gaps::Gamma(gaps) => gaps.sample(&mut self.random),
+                Gaps::Recorded(recorded) => return recorded.next(random),
+                Gaps::Exponential(gaps) | Gaps::Thinned(gaps, _) => gaps.sample(random),
+                Gaps::Gamma(gaps) => gaps.sample(random),
             };
             self.now = self.now + Span::from_s(gap).max(Span::from_nanos(1));
-            // Where the rate changes, arrivals at the highest rate are thinned out to the rate of the instant.
-            let kept = self.load.rate_per_s(self.now) / self.load.greatest_per_s();
-            let draw = if kept < 1.0 { rand::Rng::random::<f64>(&mut self.random) } else { 0.0 };
-            if draw < kept {
-                return Some(self.now);
+            match &self.gaps {
+                Gaps::Thinned(_, load)
+                    if random.random::<f64>() * load.greatest_per_s()
+                        >= load.rate_per_s(self.now) => {}
+                _ => return Some(self.now),
             }
         }
+    }
+}
+
+/// A trace as it is replayed.
+struct Recorded {
+    times: Arc<[Time]>,
+    multiplicity: f64,
+    /// The place of the next time, and of the next request among those that come for the time before it.
+    next: usize,
+    copy: u32,
+    copies: u32,
+}
+
+impl Recorded {
+    fn new(times: Arc<[Time]>, multiplicity: f64) -> Self {
+        Self { times, multiplicity, next: 0, copy: 0, copies: 0 }
+    }
+
+    /// Where more than one request comes for a time, they are spread evenly until the next time.
+    fn next(&mut self, random: &mut SmallRng) -> Option<Time> {
+        while self.copy == self.copies {
+            self.times.get(self.next)?;
+            let chance = self.multiplicity.fract();
+            let is_one_more = chance > 0.0 && random.random::<f64>() < chance;
+            (self.copy, self.copies) = (0, self.multiplicity as u32 + u32::from(is_one_more));
+            self.next += 1;
+        }
+        let here = self.times[self.next - 1];
+        let gap = self.times.get(self.next).map_or(Span::ZERO, |after| after.since(here));
+        let at = here + gap * (f64::from(self.copy) / f64::from(self.copies));
+        self.copy += 1;
+        Some(at)
     }
 }
 
@@ -136,7 +113,7 @@ mod tests {
 
     fn count(load: Load, seconds: f64) -> usize {
         let end = Time::START + Span::from_s(seconds);
-        Arrivals::new(load, 7, 0).take_while(|&at| at < end).count()
+        Arrivals::new(&load, 7, 0).take_while(|&at| at < end).count()
     }
 
     #[test]
@@ -151,7 +128,7 @@ mod tests {
     #[test]
     fn bursts_come_closer_together_than_chance_puts_them() {
         let variation = |load| {
-            let times: Vec<f64> = Arrivals::new(load, 3, 1)
+            let times: Vec<f64> = Arrivals::new(&load, 3, 1)
                 .take(20_000)
                 .map(|at: Time| at.since(Time::START).seconds())
                 .collect();
@@ -175,7 +152,7 @@ mod tests {
             share: 0.5,
             phase: Span::ZERO,
         };
-        let seconds: Vec<u64> = Arrivals::new(wave, 1, 0)
+        let seconds: Vec<u64> = Arrivals::new(&wave, 1, 0)
             .map(|at| at.since(Time::START).seconds() as u64)
             .take_while(|&second| second < 4)
             .collect();
@@ -185,9 +162,44 @@ mod tests {
     }
 
     #[test]
+    fn a_day_has_its_mean_rate() {
+        let day = Load::Diurnal {
+            low_per_s: 100.0,
+            high_per_s: 900.0,
+            period: Span::from_s(20.0),
+            phase: Span::from_s(3.0),
+        };
+        let whole = count(day, 100.0);
+        assert!((49_000..51_000).contains(&whole), "{whole}");
+    }
+
+    #[test]
+    fn a_trace_is_replayed_to_the_nanosecond_and_can_be_made_denser_or_thinner() {
+        let times: Vec<Time> = (0..1000u64).map(|index| at_us(index * index)).collect();
+        let trace = Load::Trace { times: Arc::from(&*times), multiplicity: 1.0 };
+        let replay = |load: &Load| Arrivals::new(load, 1, 0).collect::<Vec<Time>>();
+        assert_eq!(replay(&trace), times);
+        let double = replay(&trace.scaled(2.0));
+        assert_eq!(double.len(), 2000);
+        assert!(
+            double.is_sorted()
+                && double[4] == at_us(4)
+                && double[5] > at_us(4)
+                && double[5] < at_us(9)
+        );
+        let some = replay(&trace.scaled(0.3));
+        assert!((250..350).contains(&some.len()), "{}", some.len());
+        assert!(some.iter().all(|at| times.contains(at)));
+    }
+
+    fn at_us(us: u64) -> Time {
+        Time::START + Span::from_nanos(us * 1000)
+    }
+
+    #[test]
     fn the_same_seed_draws_the_same_and_another_does_not() {
         let first = |seed, model| {
-            Arrivals::new(Load::Poisson { rate_per_s: 10.0 }, seed, model)
+            Arrivals::new(&Load::Poisson { rate_per_s: 10.0 }, seed, model)
                 .take(5)
                 .collect::<Vec<_>>()
         };

@@ -72,7 +72,7 @@ mod tests {
     use weft_scheduler::{Profile, ProfilePoint, Span};
 
     use super::*;
-    use crate::arrivals::Load;
+    use crate::load::Load;
     use crate::world::SimulatedModel;
 
     fn world(rate_per_s: f64, slo_us: f64) -> World {

@@ -3,8 +3,10 @@
 
 mod arrivals;
 mod capacity;
+mod closed_loop;
 mod event_queue;
 mod histogram;
+mod load;
 mod observer;
 mod open_requests;
 mod outcome;
@@ -12,16 +14,19 @@ mod partitions;
 mod run;
 mod running;
 mod scenario;
+mod trace;
 mod trace_events;
 mod violation;
 mod world;
 
-pub use arrivals::{Arrivals, Load};
+pub use arrivals::Arrivals;
 pub use capacity::{Capacity, capacity};
 pub use histogram::Histogram;
+pub use load::Load;
 pub use observer::{Executed, Observer};
 pub use outcome::{ModelOutcome, Outcome, Reconfigurations};
 pub use run::{run, run_observed};
+pub use trace::Trace;
 pub use trace_events::TraceEvents;
 pub use violation::Violation;
 pub use world::{SimulatedModel, World};

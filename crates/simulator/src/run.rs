@@ -8,8 +8,10 @@ use weft_scheduler::{
     Time,
 };
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, random};
+use crate::closed_loop::Clients;
 use crate::event_queue::EventQueue;
+use crate::load::Load;
 use crate::observer::{Executed, Observer};
 use crate::open_requests::OpenRequests;
 use crate::outcome::{ModelOutcome, Outcome};
@@ -30,6 +32,23 @@ enum Happening {
     Wake,
 }
 
+/// Where requests of one model come from.
+enum Source {
+    Arrivals(Arrivals),
+    Clients(Clients),
+}
+
+impl Source {
+    fn new(load: &Load, seed: u64, model: u32) -> Self {
+        match *load {
+            Load::ClosedLoop { clients, think } => {
+                Source::Clients(Clients::new(clients, think, random(seed, model)))
+            }
+            _ => Source::Arrivals(Arrivals::new(load, seed, model)),
+        }
+    }
+}
+
 /// Runs a policy in a world until every request is done with.
 pub fn run(world: &World, policy: &mut dyn Policy) -> Result<Outcome, Violation> {
     run_observed(world, policy, &mut ())
@@ -42,9 +61,7 @@ pub fn run_observed<O: Observer>(
     observer: &mut O,
 ) -> Result<Outcome, Violation> {
     let mut run = Run::new(world, policy, observer);
-    for index in 0..world.models.len() {
-        run.draw(ModelId(index as u32));
-    }
+    run.begin();
     run.hand(Event::Started, Time::START)?;
     while let Some((event, now)) = run.next() {
         run.hand(event, now)?;
@@ -62,7 +79,7 @@ struct Run<'a, O> {
     world: &'a World,
     policy: &'a mut dyn Policy,
     observer: &'a mut O,
-    arrivals: Vec<Arrivals>,
+    sources: Vec<Source>,
     queue: EventQueue<Happening>,
     open: OpenRequests,
     partitions: Partitions,
@@ -79,16 +96,13 @@ struct Run<'a, O> {
 
 impl<'a, O: Observer> Run<'a, O> {
     fn new(world: &'a World, policy: &'a mut dyn Policy, observer: &'a mut O) -> Self {
-        let arrivals = world
-            .models
-            .iter()
-            .enumerate()
-            .map(|(index, model)| Arrivals::new(model.load, world.seed, index as u32));
+        let models = world.models.iter().zip(0..);
+        let sources = models.map(|(model, index)| Source::new(&model.load, world.seed, index));
         Self {
             world,
             policy,
             observer,
-            arrivals: arrivals.collect(),
+            sources: sources.collect(),
             queue: EventQueue::new(),
             open: OpenRequests::default(),
             partitions: Partitions::new(world.units),
@@ -135,12 +149,46 @@ impl<'a, O: Observer> Run<'a, O> {
         is_idle && (self.open.len() == 0 || now.since(self.last_activity) > PATIENCE)
     }
 
-    /// Puts the model's next request into the queue, as long as requests come. They begin when the device is prepared.
+    /// Puts the first requests into the queue. They begin when the device is prepared.
+    fn begin(&mut self) {
+        for index in 0..self.sources.len() {
+            let model = ModelId(index as u32);
+            match &mut self.sources[index] {
+                Source::Arrivals(_) => self.draw(model),
+                Source::Clients(clients) => {
+                    for at in clients.begin() {
+                        self.put_arrival(model, at + self.world.preparation);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts the next request of a model that does not wait for clients into the queue.
     fn draw(&mut self, model: ModelId) {
-        let end = Time::START + self.world.length;
-        if let Some(at) = self.arrivals[model.index()].next().filter(|&at| at < end) {
-            self.queue.put(at + self.world.preparation, Happening::Arrival(model));
+        if let Source::Arrivals(arrivals) = &mut self.sources[model.index()]
+            && let Some(at) = arrivals.next()
+        {
+            self.put_arrival(model, at + self.world.preparation);
+        }
+    }
+
+    /// As long as requests come.
+    fn put_arrival(&mut self, model: ModelId, at: Time) {
+        if at < Time::START + self.world.preparation + self.world.length {
+            self.queue.put(at, Happening::Arrival(model));
             self.arrivals_to_come += 1;
+        }
+    }
+
+    /// A client's request has ended, with or without an answer, and the client goes on.
+    fn release_client(&mut self, model: ModelId, is_answered: bool, now: Time) {
+        if let Source::Clients(clients) = &mut self.sources[model.index()] {
+            let at = match is_answered {
+                true => clients.after_answer(now),
+                false => clients.after_refusal(now),
+            };
+            self.put_arrival(model, at);
         }
     }
 
@@ -175,6 +223,9 @@ impl<'a, O: Observer> Run<'a, O> {
                 true => outcome.in_time += 1,
                 false => outcome.late += 1,
             }
+        }
+        for _ in &requests {
+            self.release_client(model, true, now);
         }
         let requests = &requests;
         self.observer.executed(Executed {
@@ -222,12 +273,12 @@ impl<'a, O: Observer> Run<'a, O> {
                 self.launch(launch, partition, model, requests, now)?;
             }
             Action::Refuse { request, why } => {
-                let request = self.close(request)?;
+                let request = self.close(request, now)?;
                 self.outcome.models[request.model.index()].refused += 1;
                 self.observer.refused(&request, why, now);
             }
             Action::Shed(request) => {
-                let request = self.close(request)?;
+                let request = self.close(request, now)?;
                 self.outcome.models[request.model.index()].shed += 1;
                 self.observer.shed(&request, now);
             }
@@ -237,8 +288,10 @@ impl<'a, O: Observer> Run<'a, O> {
     }
 
     /// Takes out a request that ends without an answer.
-    fn close(&mut self, id: RequestId) -> Result<Request, Violation> {
-        self.open.take_waiting(id).ok_or(Violation::UnknownRequest(id))
+    fn close(&mut self, id: RequestId, now: Time) -> Result<Request, Violation> {
+        let request = self.open.take_waiting(id).ok_or(Violation::UnknownRequest(id))?;
+        self.release_client(request.model, false, now);
+        Ok(request)
     }
 
     fn launch(
@@ -286,7 +339,7 @@ mod tests {
     use weft_scheduler::{Profile, ProfilePoint, Refusal, UnitMask};
 
     use super::*;
-    use crate::arrivals::Load;
+    use crate::load::Load;
     use crate::world::SimulatedModel;
 
     fn profile(us: f64) -> Arc<Profile> {
@@ -360,6 +413,29 @@ mod tests {
         let late: u64 = outcome.models.iter().map(|model| model.late).sum();
         assert!(refused > 10_000);
         assert_eq!(late, 0);
+    }
+
+    #[test]
+    fn clients_wait_for_their_answers() {
+        let mut world = world(0.0, 5000.0, 0.0, 1);
+        world.models[0].slo = None;
+        // Alone on the whole device, one item takes 95 us.
+        let think = Span::from_us(905.0);
+        world.models[0].load = Load::ClosedLoop { clients: 1, think };
+        world.models[1].load = Load::ClosedLoop { clients: 0, think };
+        let one = run(&world, &mut time_sharing(&world)).unwrap();
+        assert_eq!(one.models[1].arrived, 0);
+        assert!((1800..2200).contains(&one.models[0].arrived), "{}", one.models[0].arrived);
+        assert_eq!(one.models[0].latency(1.0), Span::from_us(95.0));
+        // Without thinking, four clients are always being served, in batches.
+        world.models[0].load = Load::ClosedLoop { clients: 4, think: Span::ZERO };
+        let busy = run(&world, &mut time_sharing(&world)).unwrap();
+        assert!(busy.busy_unit_seconds > 0.99 * 4.0 * busy.length.seconds() - 0.01);
+        // Impossible deadlines are refused, and clients ask again after a while.
+        world.models[0].slo = Some(Slo { percentile: 0.99, latency: Span::from_us(10.0) });
+        let refused = run(&world, &mut time_sharing(&world)).unwrap().models[0].clone();
+        assert_eq!(refused.refused, refused.arrived);
+        assert!((7900..8100).contains(&refused.arrived), "{}", refused.arrived);
     }
 
     /// Remembers how long launches took, and their batches.

@@ -6,7 +6,7 @@ use weft_scheduler::document::{self, Item, Problems, Section};
 use weft_scheduler::plan::Slo;
 use weft_scheduler::{Profile, ProfileSet, Span};
 
-use crate::arrivals::Load;
+use crate::load::Load;
 use crate::world::{SimulatedModel, World};
 
 /// How long making a partition ready takes where the file does not say: what was measured on an H200 for a further

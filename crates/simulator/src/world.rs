@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weft_scheduler::plan::Slo;
 use weft_scheduler::{Profile, ServedDevice, ServedModel, Span, Time};
 
-use crate::arrivals::Load;
+use crate::load::Load;
 
 /// One model and its requests.
 #[derive(Clone, Debug)]
@@ -55,13 +55,25 @@ impl World {
         world
     }
 
+    /// The rate at which a model's requests come at an instant. Clients wait for answers, which take at least as long as
+    /// on a device of their own.
+    fn expected_per_s(&self, model: &SimulatedModel, at: Time) -> f64 {
+        match model.load {
+            Load::ClosedLoop { clients, think } => {
+                let cycle = think + model.profile.latency(1, self.units);
+                f64::from(clients) / cycle.seconds()
+            }
+            ref load => load.rate_per_s(at),
+        }
+    }
+
     /// What a policy is told: the device, its models and the rates at which their requests begin to come.
     pub fn served_device(&self) -> ServedDevice {
         let begin = Time::START + self.preparation;
         let models = self.models.iter().map(|model| ServedModel {
             profile: model.profile.clone(),
             slo: model.slo,
-            expected_per_s: model.load.rate_per_s(begin),
+            expected_per_s: self.expected_per_s(model, begin),
             weight: model.weight,
             priority: model.priority,
         });
