@@ -1,6 +1,6 @@
 //! Equal partitions: the units are divided evenly once and for all, a partition for each model as far as units go round.
 
-use crate::identity::ModelId;
+use crate::policies::shares::{Share, add_to_idlest, by_work, served};
 use crate::policy::{Action, Event, Policy};
 use crate::served::ServedDevice;
 use crate::serving::FixedServing;
@@ -12,21 +12,24 @@ pub struct EqualPartitions(FixedServing);
 impl EqualPartitions {
     /// On a device with its models.
     pub fn new(device: ServedDevice) -> Self {
-        let partitions = divided(&device.all_models(), device.units);
+        let partitions = served(&divided(&device), &device);
         Self(FixedServing::new(device, &partitions))
     }
 }
 
-/// As many partitions as there are models, or units where these are fewer; models beyond that share them in turn.
-fn divided(models: &[(ModelId, u32)], units: u32) -> Vec<(u32, Vec<(ModelId, u32)>)> {
-    let count = (models.len() as u32).min(units).max(1);
-    let size = |index: u32| units / count + u32::from(index < units % count);
-    let mut partitions: Vec<(u32, Vec<(ModelId, u32)>)> =
-        (0..count).map(|index| (size(index), Vec::new())).collect();
-    for (index, model) in models.iter().enumerate() {
-        partitions[index % count as usize].1.push(*model);
-    }
-    partitions
+/// As many shares as there are models, or units where these are fewer. Units that do not go round are the busiest models',
+/// one each; models beyond the units go to the share with the most time left.
+fn divided(device: &ServedDevice) -> Vec<Share> {
+    let models = by_work(device);
+    let count = (models.len() as u32).min(device.units);
+    let size = |index: u32| device.units / count + u32::from(index < device.units % count);
+    let (own, others) = models.split_at(count as usize);
+    let mut shares: Vec<Share> = (0..count)
+        .zip(own)
+        .map(|(index, &model)| Share { units: size(index), models: vec![model] })
+        .collect();
+    add_to_idlest(&mut shares, others, device);
+    shares
 }
 
 impl Policy for EqualPartitions {
@@ -41,17 +44,30 @@ impl Policy for EqualPartitions {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::policies::random_devices::{device_with, divides};
 
     #[test]
-    fn every_unit_and_every_model_is_given_away() {
-        for (count, units) in [(3u32, 16u32), (16, 16), (20, 16), (1, 16), (5, 2)] {
-            let models: Vec<(ModelId, u32)> = (0..count).map(|index| (ModelId(index), 8)).collect();
-            let partitions = divided(&models, units);
-            assert_eq!(partitions.iter().map(|(size, _)| size).sum::<u32>(), units);
-            let served: usize = partitions.iter().map(|(_, models)| models.len()).sum();
-            assert_eq!(served, count as usize);
-            assert!(partitions.iter().all(|(_, models)| !models.is_empty()));
+    fn shares_differ_by_one_unit_at_most() {
+        for (models, units) in [(3, 16), (16, 16), (20, 16), (1, 16), (5, 2)] {
+            let sizes: Vec<u32> = divided(&device_with(&vec![(100.0, 10.0); models], units))
+                .iter()
+                .map(|share| share.units)
+                .collect();
+            assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_unit_and_every_model_is_given_away_once(
+            models in prop::collection::vec((0.0f64..1e4, 0.5f64..100.0), 0..40), units in 1u32..33,
+        ) {
+            let device = device_with(&models, units);
+            let shares = divided(&device);
+            prop_assert!(divides(&shares, &device));
         }
     }
 }

@@ -1,9 +1,20 @@
 //! The policies, one short file each, and the list of them that everything iterates over.
 
+mod clockwork;
 mod equal_partitions;
+mod knee_partitions;
+#[cfg(test)]
+mod random_devices;
+mod round_robin;
+mod shares;
 mod time_sharing;
+mod whole_device;
+mod working_batch;
 
+pub use clockwork::Clockwork;
 pub use equal_partitions::EqualPartitions;
+pub use knee_partitions::KneePartitions;
+pub use round_robin::RoundRobin;
 pub use time_sharing::TimeSharing;
 
 use crate::policy::Policy;
@@ -48,10 +59,28 @@ pub const ALL: &[KnownPolicy] = &[
         make: |device| Box::new(TimeSharing::new(device)),
     },
     KnownPolicy {
+        name: "round-robin",
+        description: "All units are one partition; models take turns in a fixed order",
+        sharing: Sharing::TimeOnly,
+        make: |device| Box::new(RoundRobin::new(device)),
+    },
+    KnownPolicy {
+        name: "clockwork",
+        description: "All units are one partition; the batch that must start first runs first",
+        sharing: Sharing::TimeOnly,
+        make: |device| Box::new(Clockwork::new(device)),
+    },
+    KnownPolicy {
         name: "equal-partitions",
         description: "An equal share of the units for each model",
         sharing: Sharing::StaticSpatial,
         make: |device| Box::new(EqualPartitions::new(device)),
+    },
+    KnownPolicy {
+        name: "knee-partitions",
+        description: "A share of the units for each model, as large as is useful to it",
+        sharing: Sharing::StaticSpatial,
+        make: |device| Box::new(KneePartitions::new(device)),
     },
 ];
 
