@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use weft_scheduler::document::Problems;
 use weft_scheduler::{ProfileSet, ProfiledDevice};
-use weft_simulator::World;
+use weft_simulator::{Scenario, Trace, WorkloadFiles, World};
 
 #[derive(Args)]
 pub(crate) struct WorkloadOptions {
@@ -34,8 +34,8 @@ impl WorkloadOptions {
         for (factor, option) in [(self.scale, "--scale"), (self.slo_scale, "--slo-scale")] {
             ensure!(factor > 0.0 && factor.is_finite(), "{option} must be a number above 0");
         }
-        let (world, device) = read(&self.workload)?;
-        let mut world = world.scaled(self.scale);
+        let (scenario, device) = read(&self.workload)?;
+        let mut world = scenario.world.scaled(self.scale);
         for slo in world.models.iter_mut().filter_map(|model| model.slo.as_mut()) {
             slo.latency = slo.latency * self.slo_scale;
         }
@@ -44,42 +44,57 @@ impl WorkloadOptions {
     }
 }
 
-/// The profiles lie where the workload says, seen from its own folder.
-fn read(path: &Path) -> Result<(World, ProfiledDevice)> {
+fn read(path: &Path) -> Result<(Scenario, ProfiledDevice)> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => bail!("cannot read {}: {error}", path.display()),
     };
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut device = None;
-    let mut wrong_with_profiles = Vec::new();
-    let world = World::from_toml(&text, |file| {
-        let path = folder.join(file);
-        match profiles(&path) {
-            Ok(set) => {
-                device = Some(set.device.clone());
-                Some(set)
-            }
-            Err(wrong) => {
-                wrong_with_profiles = wrong;
-                None
-            }
-        }
-    });
-    match (world, device) {
-        (Ok(world), Some(device)) => Ok((world, device)),
-        (world, _) => {
-            let mut wrong = world.err().map_or(Vec::new(), |problems| lines(path, &problems));
-            wrong.extend(wrong_with_profiles);
+    let mut files = Files { folder, device: None, wrong: Vec::new() };
+    let scenario = Scenario::from_toml(&text, &mut files);
+    let Files { device, wrong: wrong_with_files, .. } = files;
+    match (scenario, device) {
+        (Ok(scenario), Some(device)) => Ok((scenario, device)),
+        (scenario, _) => {
+            let mut wrong = scenario.err().map_or(Vec::new(), |problems| lines(path, &problems));
+            wrong.extend(wrong_with_files);
             bail!("this workload cannot be used:\n{}", wrong.join("\n"))
         }
     }
 }
 
-fn profiles(path: &Path) -> Result<ProfileSet, Vec<String>> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| vec![format!("{}: cannot be read: {error}", path.display())])?;
-    ProfileSet::from_toml(&text).map_err(|problems| lines(path, &problems))
+/// The files that a workload names lie where it says, seen from its own folder.
+struct Files<'a> {
+    folder: &'a Path,
+    device: Option<ProfiledDevice>,
+    wrong: Vec<String>,
+}
+
+impl Files<'_> {
+    fn read<T>(&mut self, name: &str, interpret: fn(&str) -> Result<T, Problems>) -> Option<T> {
+        let path = self.folder.join(name);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                self.wrong.push(format!("{}: cannot be read: {error}", path.display()));
+                return None;
+            }
+        };
+        let value = interpret(&text);
+        value.map_err(|problems| self.wrong.extend(lines(&path, &problems))).ok()
+    }
+}
+
+impl WorkloadFiles for Files<'_> {
+    fn profiles(&mut self, name: &str) -> Option<ProfileSet> {
+        let set = self.read(name, ProfileSet::from_toml)?;
+        self.device = Some(set.device.clone());
+        Some(set)
+    }
+
+    fn trace(&mut self, name: &str) -> Option<Trace> {
+        self.read(name, Trace::from_csv)
+    }
 }
 
 fn lines(path: &Path, problems: &Problems) -> Vec<String> {

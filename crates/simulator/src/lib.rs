@@ -26,6 +26,7 @@ pub use load::Load;
 pub use observer::{Executed, Observer};
 pub use outcome::{ModelOutcome, Outcome, Reconfigurations};
 pub use run::{run, run_observed};
+pub use scenario::{Scenario, WorkloadFiles};
 pub use trace::Trace;
 pub use trace_events::TraceEvents;
 pub use violation::Violation;

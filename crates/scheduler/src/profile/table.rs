@@ -135,6 +135,24 @@ impl Profile {
         row[low] + (row[high] - row[low]) * share
     }
 
+    /// The same profile as if no batch larger than this had been measured.
+    pub fn up_to_batch(&self, largest: u32) -> Self {
+        let mut batches: Vec<u32> =
+            self.batches.iter().copied().filter(|&batch| batch < largest).collect();
+        let is_cut = batches.len() < self.batches.len();
+        batches.extend(is_cut.then_some(largest.max(1)));
+        let point = |&batch: &u32| {
+            self.units.iter().map(move |&units| ProfilePoint {
+                batch,
+                units,
+                latency: self.latency(batch, units),
+                dram_bytes: self.dram_bytes(batch, units),
+            })
+        };
+        let points: Vec<ProfilePoint> = batches.iter().flat_map(point).collect();
+        Self::new(&points, self.memory_bytes).expect("a part of a grid is a grid")
+    }
+
     /// The smallest measured number of units past which the next step gains less than `threshold` (0.1 is a tenth) of the
     /// latency per doubling of the units.
     pub fn knee(&self, batch: u32, threshold: f64) -> u32 {
@@ -209,6 +227,18 @@ mod tests {
         let profile = profile(&[(1, 1, 100.0), (1, 2, 52.0), (1, 4, 30.0), (1, 8, 29.0)]);
         assert_eq!(profile.knee(1, 0.1), 4);
         assert_eq!(profile.knee(1, 0.45), 2);
+    }
+
+    #[test]
+    fn a_profile_can_end_at_a_smaller_batch() {
+        let whole = profile(&[(1, 1, 80.0), (1, 2, 50.0), (8, 1, 400.0), (8, 2, 220.0)]);
+        let cut = whole.up_to_batch(4);
+        assert_eq!(cut.batches(), [1, 4]);
+        for (batch, units) in [(1, 1), (2, 1), (4, 2)] {
+            let distance = cut.latency(batch, units).us() - whole.latency(batch, units).us();
+            assert!(distance.abs() < 0.01, "batch {batch} on {units}");
+        }
+        assert_eq!((whole.up_to_batch(8), whole.up_to_batch(99)), (whole.clone(), whole));
     }
 
     #[test]
