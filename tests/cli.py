@@ -10,6 +10,8 @@ import onnx
 from onnx import TensorProto, helper
 
 WEFT = sys.argv[1]
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOUR_MODELS = os.path.join(ROOT, "workloads", "four-models.toml")
 passed = failed = 0
 
 
@@ -174,11 +176,9 @@ def hostile_models(model, folder):
 
 
 def simulations(folder):
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     result, again = os.path.join(folder, "result.json"), os.path.join(folder, "again.json")
-    workload = os.path.join(root, "workloads", "four-models.toml")
-    good("simulate", "simulate", workload, "--json", result, says="equal-partitions")
-    good("simulate again", "simulate", workload, "--json", again)
+    good("simulate", "simulate", FOUR_MODELS, "--json", result, says="equal-partitions")
+    good("simulate again", "simulate", FOUR_MODELS, "--json", again)
     with open(result) as first, open(again) as second:
         policies = json.load(first)
         expect("a simulation can be repeated", policies == json.load(second))
@@ -186,17 +186,17 @@ def simulations(folder):
         for of in policy["models"]:
             ended = of["in_time"] + of["late"] + of["refused"] + of["shed"]
             expect("every request ends once", ended == of["arrived"], f"{policy['policy']}: {of}")
+
+
+def bad_workloads(folder):
     path = os.path.join(folder, "workload.toml")
-    profiles = os.path.join(root, "profiles", "h200.toml")
+    profiles = os.path.join(ROOT, "profiles", "h200.toml")
 
     def written(text):
         with open(path, "w") as file:
             file.write(text)
         return path
 
-    bad("no workload", "simulate", os.path.join(folder, "none.toml"), says="none.toml")
-    bad("no profiles", "simulate", written("profiles = 'none.toml'\n[models.a]\nrate = 1\n"), says="none.toml")
-    bad("all problems with their lines", "simulate", written("profiles = 'x'\nseconds = 0\n[models.a]\nrate = -1\n"), says="line 4:")
     holey = os.path.join(folder, "holey.toml")
     with open(holey, "w") as file:
         file.write(
@@ -204,15 +204,45 @@ def simulations(folder):
             "[models.a]\nbatches = [1]\nunits = [1, 8]\nlatency_us = [[9, 5]]\ndram_mb = 1\nmemory_mb = 1\n"
             "[models.b]\nbatches = [1, 2]\nunits = [1, 4]\nlatency_us = [[9, 5], [12]]\ndram_mb = 1\nmemory_mb = 1\n"
         )
-    text = "profiles = 'holey.toml'\n[models.a]\nrate = 0\nslo_ms = 1\nslo_factor = 3\n[models.b]\nrate = 1\nlow_rate = 2\n"
-    for problem in ("workload.toml, line 3: 'rate' must be", "line 5: 'slo_ms' and 'slo_factor' contradict", "line 8: 'low_rate' is above 'rate'",
-                    "holey.toml, line 9: 8 in 'units', but the device has 4", "line 16: 'latency_us' has 1 numbers, one for each of the 2"):
-        bad(f"all problems of a workload and its profiles: {problem}", "simulate", written(text), says=problem)
-    impossible = f"profiles = '{profiles}'\n[models.resnet50]\nrate = 1\nslo_ms = 1.05\n[models.vgg16]\nrate = 1\nslo_factor = 0.9\n[models.x]\nrate = 1\n"
-    for problem in ("line 4: the objective of 'resnet50', 1.05 ms, cannot be kept: one item takes 1.05 ms alone", "line 7: the objective of 'vgg16'", "line 8: there is no profile 'x'"):
-        bad(f"impossible objectives: {problem}", "simulate", written(impossible), says=problem)
-    bad("a model without a profile", "simulate", written(f"profiles = '{profiles}'\n[models.unheard]\nrate = 1\n"), says="line 2: there is no profile 'unheard'")
-    bad("an unknown policy", "simulate", path, "--policies", "best", says="best")
+    several = "profiles = 'holey.toml'\n[models.a]\nrate = 0\nslo_ms = 1\nslo_factor = 3\n[models.b]\nrate = 1\nlow_rate = 2\n"
+    impossible = f"profiles = '{profiles}'\n[models.resnet50]\nrate = 1\nslo_ms = 0.1\n[models.vgg16]\nrate = 1\nslo_factor = 0.9\n[models.x]\nrate = 1\n"
+    for command in ("plan", "simulate"):
+        bad("no workload", command, os.path.join(folder, "none.toml"), says="none.toml")
+        bad("no profiles", command, written("profiles = 'none.toml'\n[models.a]\nrate = 1\n"), says="none.toml")
+        bad("all problems with their lines", command, written("profiles = 'x'\nseconds = 0\n[models.a]\nrate = -1\n"), says="line 4:")
+        for problem in ("workload.toml, line 3: 'rate' must be", "line 5: 'slo_ms' and 'slo_factor' contradict", "line 8: 'low_rate' is above 'rate'",
+                        "holey.toml, line 9: 8 in 'units', but the device has 4", "line 16: 'latency_us' has 1 numbers, one for each of the 2"):
+            bad(f"all problems of a workload and its profiles: {problem}", command, written(several), says=problem)
+        for problem in ("line 4: the objective of 'resnet50', 100.0 us, cannot be kept: one item takes", "line 7: the objective of 'vgg16'", "line 8: there is no profile 'x'"):
+            bad(f"impossible objectives: {problem}", command, written(impossible), says=problem)
+        bad("a model without a profile", command, written(f"profiles = '{profiles}'\n[models.unheard]\nrate = 1\n"), says="line 2: there is no profile 'unheard'")
+        bad("no load at all", command, FOUR_MODELS, "--scale", 0, says="--scale")
+        bad("objectives of nothing", command, FOUR_MODELS, "--slo-scale", "nan", says="--slo-scale")
+    bad("an unknown policy", "simulate", FOUR_MODELS, "--policies", "best", says="best")
+    bad("no time at all", "plan", FOUR_MODELS, "--at=-1", says="--at")
+
+
+def plans(folder):
+    path, drawing = os.path.join(folder, "plan.json"), os.path.join(folder, "plan.svg")
+    text = good("plan", "plan", FOUR_MODELS, "--json", path, "--svg", drawing, says="every SLO holds").stdout
+    expect("no colours where nobody sees them", "\x1b" not in text)
+    expect("a hundred columns where nobody says how many", max(map(len, text.splitlines())) <= 100, text)
+    with open(path) as file:
+        plan = json.load(file)
+    units = sum(partition["units"] for partition in plan["partitions"]) + plan["best_effort_units"]
+    expect("all units are planned", plan["fits"] and units == plan["units"] == 16, plan)
+    shares = [share for partition in plan["partitions"] for share in partition["shares"]]
+    given = {share["model"]: 0 for share in shares}
+    for share in shares:
+        given[share["model"]] += share["rate_per_s"]
+        expect("predictions keep objectives", share["predicted_latency_us"] <= share["slo_us"] * 1.000001, share)
+        expect("every model is named", share["model"] in text, text)
+    expect("every model has its rate", len(given) == 4 and all(abs(rate - 400) < 0.1 for rate in given.values()), given)
+    expect("every band is drawn", open(drawing).read().count("<title>") == len(shares))
+    result = run("plan", FOUR_MODELS, "--scale", 20)
+    last = result.stdout.splitlines()[-1]
+    expect("what does not fit is exit code 1", result.returncode == 1 and "does not fit: " in last, last)
+    expect("with the shortfall in words", "of 8000 requests/s: " in result.stdout and "would make it fit" in result.stdout, result.stdout)
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -221,5 +251,7 @@ with tempfile.TemporaryDirectory() as folder:
     bad_profiles(model, folder)
     hostile_models(model, folder)
     simulations(folder)
+    plans(folder)
+    bad_workloads(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

@@ -5,8 +5,11 @@ mod bench;
 mod commands;
 mod device;
 mod model_file;
+mod palette;
 mod progress;
+mod svg;
 mod table;
+mod terminal;
 mod workload;
 
 use std::process::ExitCode;
@@ -37,6 +40,8 @@ enum Command {
     Bench(bench::Command),
     /// Measure latency by batch size and share of the device, and find the knees
     Profile(commands::profile::Options),
+    /// Divide a device among the models of a workload so that every objective holds, and draw the plan
+    Plan(commands::plan::Options),
     /// Run scheduling policies side by side on a workload, under virtual time
     Simulate(commands::simulate::Options),
     /// Load and run a small bundled zoo
@@ -46,23 +51,25 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Zoo(options) => commands::zoo::run(&options),
-        Command::Inspect(options) => commands::inspect::run(&options),
-        Command::Infer(options) => commands::infer::run(&options),
-        Command::Bench(command) => bench::run(&command),
-        Command::Profile(options) => commands::profile::run(&options),
-        Command::Simulate(options) => commands::simulate::run(&options),
-        Command::Demo(options) => commands::demo::run(&options),
-        Command::Devices(options) => commands::devices::run(&options),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("weft: {}", describe(&error));
-            ExitCode::from(BAD_INPUT)
-        }
+    run(&Arguments::parse().command).unwrap_or_else(|error| {
+        eprintln!("weft: {}", describe(&error));
+        ExitCode::from(BAD_INPUT)
+    })
+}
+
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Zoo(options) => commands::zoo::run(options)?,
+        Command::Inspect(options) => commands::inspect::run(options)?,
+        Command::Infer(options) => commands::infer::run(options)?,
+        Command::Bench(command) => bench::run(command)?,
+        Command::Profile(options) => commands::profile::run(options)?,
+        Command::Plan(options) => return commands::plan::run(options),
+        Command::Simulate(options) => commands::simulate::run(options)?,
+        Command::Demo(options) => commands::demo::run(options)?,
+        Command::Devices(options) => commands::devices::run(options)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// An error with its causes, each said once: errors of the libraries already name theirs.

@@ -133,7 +133,7 @@ impl Load {
     }
 
     /// The highest rate that it ever has.
-    pub(crate) fn greatest_per_s(&self) -> f64 {
+    pub fn greatest_per_s(&self) -> f64 {
         match *self {
             Load::SquareWave { high_per_s, low_per_s, .. }
             | Load::Diurnal { high_per_s, low_per_s, .. } => high_per_s.max(low_per_s),

@@ -129,7 +129,7 @@ fn check_partition(
     }
 }
 
-fn turn_of(share: &Share, units: u32, demand: &ModelDemand<'_>) -> Option<Turn> {
+pub(crate) fn turn_of(share: &Share, units: u32, demand: &ModelDemand<'_>) -> Option<Turn> {
     let slo = demand.slo?;
     Some(Turn {
         rate_per_s: share.rate_per_s,

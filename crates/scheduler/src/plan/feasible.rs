@@ -34,7 +34,7 @@ pub const HEADROOM: f64 = 0.9;
 
 /// The share of a round that an item waits for its turn when a burst makes it wait as well: half is the average, and a
 /// played lane tells how much more it must be for the percentile to hold.
-const ROUND_SHARE: f64 = 0.7;
+pub(crate) const ROUND_SHARE: f64 = 0.7;
 
 /// The smallest share of late requests that is told from none: a promise for every request is planned as this.
 const LEAST_LATE: f64 = 1e-6;
@@ -72,7 +72,7 @@ impl Turn {
     }
 
     /// The time that one item takes of the partition in a full batch.
-    fn work_s(&self) -> f64 {
+    pub(crate) fn work_s(&self) -> f64 {
         self.latency_s / self.batch
     }
 
@@ -81,7 +81,7 @@ impl Turn {
         self.slo_s - self.latency_s
     }
 
-    fn launches_per_s(&self) -> f64 {
+    pub(crate) fn launches_per_s(&self) -> f64 {
         self.rate_per_s / self.batch.min(1.0 + self.rate_per_s * self.latency_s)
     }
 }
@@ -151,7 +151,7 @@ fn strictest<'a>(turns: impl Iterator<Item = &'a Turn>, taken_s: f64) -> f64 {
 }
 
 /// `exp(theta * work) - 1`: what one piece of work adds in Kingman's bound. It stays finite, so that sums and quotients do.
-fn growth(theta: f64, work_s: f64) -> f64 {
+pub(crate) fn growth(theta: f64, work_s: f64) -> f64 {
     (theta * work_s).min(LARGEST_EXPONENT).exp() - 1.0
 }
 

@@ -12,6 +12,7 @@ mod partition_plan;
 mod planner;
 #[cfg(test)]
 mod planner_properties;
+mod predicted;
 #[cfg(test)]
 mod random_demands;
 mod shortfall;

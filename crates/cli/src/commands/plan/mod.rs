@@ -1,0 +1,110 @@
+//! `weft plan`: which partitions a workload needs, who shares which, at what batch, and whether every objective holds.
+
+mod grid;
+mod label;
+mod mosaic;
+mod paint;
+mod picture;
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use weft_scheduler::plan::{DeviceFacts, ModelDemand, plan_partitions};
+use weft_scheduler::{Span, Time};
+use weft_simulator::{SimulatedModel, World};
+
+use crate::terminal;
+use crate::workload::{Workload, WorkloadOptions};
+use grid::Grid;
+use mosaic::Mosaic;
+use report::Report;
+
+/// What the command exits with when not every objective holds.
+const DOES_NOT_FIT: u8 = 1;
+
+const EXAMPLES: &str = "\
+Examples:
+  weft plan workloads/four-models.toml               the plan, drawn in the terminal
+  weft plan workloads/four-models.toml --scale 4     at four times the rates: what falls short, and by how much
+  weft plan workload.toml --slo-scale 0.5            with objectives half as long
+  weft plan workload.toml --json plan.json --svg plan.svg
+
+In the drawing a partition is as wide as it has units, and a band is as high as the share of the partition's time that a
+model takes; the rest of the time is empty. Loads that change are planned for at their highest rate, or at --at.
+
+Exit code: 0 when every SLO holds, 1 when something does not fit, 2 for bad input.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    workload: WorkloadOptions,
+    /// Plan for the rates at this time instead of each model's highest
+    #[arg(long, value_name = "SECONDS")]
+    at: Option<f64>,
+    /// Also write the plan as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Also draw the plan as an SVG
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if let Some(seconds) = options.at {
+        ensure!(seconds >= 0.0 && seconds.is_finite(), "--at must be a time of the workload");
+    }
+    let Workload { name, world, device } = options.workload.read()?;
+    let at = options.at.map(|seconds| Time::after_start(Span::from_s(seconds)));
+    let demands = demands(&world, at);
+    let facts = DeviceFacts { units: world.units, memory_bytes: world.memory_bytes };
+    let plan = plan_partitions(&demands, &facts);
+    let mosaic = Mosaic::new(&plan, &demands);
+    let report = Report { plan: &plan, demands: &demands, units: world.units };
+
+    let title = format!("{name} on {}", device.name);
+    if let Some(path) = &options.json {
+        write(path, &format!("{:#}\n", report.json(&name, &device.name)))?;
+    }
+    if let Some(path) = &options.svg {
+        write(path, &picture::svg(&mosaic, &title, &device.unit))?;
+    }
+    let grid = Grid::new(&mosaic, terminal::width());
+    let parts = [
+        format!("{title}: {} units, a unit is one {}", device.units, device.unit),
+        paint::painted(&grid, terminal::has_colours()),
+        report.table().render(),
+        report.sentences().join("\n"),
+    ];
+    terminal::print(&format!("{}\n{}", parts.join("\n\n"), report.verdict()))?;
+    Ok(match plan.shortfalls.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(DOES_NOT_FIT),
+    })
+}
+
+fn demands(world: &World, at: Option<Time>) -> Vec<ModelDemand<'_>> {
+    let demand = |model| {
+        let model: &SimulatedModel = model;
+        ModelDemand {
+            name: model.name.clone(),
+            profile: &model.profile,
+            slo: model.slo,
+            rate_per_s: match at {
+                Some(at) => model.load.rate_per_s(at),
+                None => model.load.greatest_per_s(),
+            },
+            weight: model.weight,
+            max_batch: model.profile.batches().last().copied().unwrap_or(1),
+        }
+    };
+    world.models.iter().map(demand).collect()
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
