@@ -1,0 +1,72 @@
+//! Every policy in random worlds. `WEFT_SIMULATIONS=N` runs more of them; `WEFT_SEED=S` runs one again that failed.
+
+mod witness;
+mod worlds;
+
+use std::env;
+use std::ops::Range;
+
+use weft_scheduler::policies::{ALL, KnownPolicy};
+use weft_scheduler::{Span, Time};
+use weft_simulator::{Outcome, World, run, run_observed};
+
+use witness::Witness;
+
+/// How many worlds each test runs, unless it is said otherwise.
+const SIMULATIONS: u64 = 24;
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok().map(|text| text.parse().expect("a whole number"))
+}
+
+fn seeds() -> Range<u64> {
+    match number("WEFT_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("WEFT_SIMULATIONS").unwrap_or(SIMULATIONS),
+    }
+}
+
+/// What to say of a failure: enough to see it again.
+fn place(seed: u64, policy: &KnownPolicy) -> String {
+    format!("{} in the world of WEFT_SEED={seed}", policy.name)
+}
+
+fn play<'a>(world: &'a World, policy: &KnownPolicy, place: &str) -> (Outcome, Witness<'a>) {
+    let mut witness = Witness::new(world);
+    let outcome = run_observed(world, &mut *policy.make(world.served_device()), &mut witness)
+        .unwrap_or_else(|violation| panic!("{place}: {violation:?}"));
+    (outcome, witness)
+}
+
+#[test]
+fn no_request_is_lost_or_answered_twice_and_units_have_one_owner() {
+    for seed in seeds() {
+        let world = worlds::any(seed);
+        for policy in ALL {
+            let place = place(seed, policy);
+            let (outcome, witness) = play(&world, policy, &place);
+            witness.agrees(&outcome, &place);
+            for model in &outcome.models {
+                let answered = model.in_time + model.late;
+                assert_eq!(answered + model.refused + model.shed, model.arrived, "{place}");
+                assert_eq!(model.latencies.count(), answered, "{place}");
+            }
+            let repeated = run(&world, &mut *policy.make(world.served_device()));
+            assert_eq!(repeated.as_ref(), Ok(&outcome), "{place}: the same seed, another outcome");
+        }
+    }
+}
+
+#[test]
+fn nobody_starves() {
+    for seed in seeds() {
+        let world = worlds::moderate(seed);
+        for policy in ALL {
+            let place = place(seed, policy);
+            let (_, witness) = play(&world, policy, &place);
+            let window = Span::from_s(2.0);
+            let begin = Time::START + world.preparation;
+            witness.answers_all(begin, begin + world.length, window, &place);
+        }
+    }
+}
