@@ -24,7 +24,7 @@ impl Candidate {
     pub(crate) fn new(demand: &ModelDemand<'_>, facts: &DeviceFacts) -> Self {
         let batches = demand.batches();
         let latency = |&batch: &u32| {
-            (1..=facts.units).map(move |units| demand.profile.latency(batch, units).seconds())
+            (1..=facts.units).map(move |units| demand.latency(batch, units).seconds())
         };
         let mut candidate = Self {
             asked_per_s: demand.promised_per_s(),

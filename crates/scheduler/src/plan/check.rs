@@ -134,7 +134,7 @@ pub(crate) fn turn_of(share: &Share, units: u32, demand: &ModelDemand<'_>) -> Op
     Some(Turn {
         rate_per_s: share.rate_per_s,
         batch: f64::from(share.batch),
-        latency_s: demand.profile.latency(share.batch, units).seconds(),
+        latency_s: demand.latency(share.batch, units).seconds(),
         slo_s: slo.latency.seconds(),
         log_certainty: log_certainty(slo.percentile),
     })

@@ -17,8 +17,10 @@ pub struct Slo {
 pub struct ModelDemand<'a> {
     /// For people to read.
     pub name: String,
-    /// How long it takes.
+    /// How long it takes alone.
     pub profile: &'a Profile,
+    /// How many times longer it takes than alone.
+    pub slowdown: f64,
     /// What was promised; `None` is best effort, which is served by the units that the plan leaves over.
     pub slo: Option<Slo>,
     /// Items per second that arrive; what is not above zero asks for nothing.
@@ -30,6 +32,11 @@ pub struct ModelDemand<'a> {
 }
 
 impl ModelDemand<'_> {
+    /// How long a batch takes on a number of units.
+    pub fn latency(&self, batch: u32, units: u32) -> Span {
+        self.profile.latency(batch, units) * self.slowdown
+    }
+
     /// Items per second that must be served within the objective: none for best effort.
     pub fn promised_per_s(&self) -> f64 {
         let asks = self.slo.is_some() && self.rate_per_s.is_finite() && self.rate_per_s > 0.0;

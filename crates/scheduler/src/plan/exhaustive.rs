@@ -9,7 +9,7 @@ use crate::plan::demand::{DeviceFacts, ModelDemand};
 use crate::plan::dice::Dice;
 use crate::plan::feasible::{Turn, feasible};
 use crate::plan::partition_plan::PartitionPlan;
-use crate::plan::planner::plan_partitions;
+use crate::plan::planner::{Effort, plan_partitions};
 use crate::plan::random_demands::{Kind, RandomDemands};
 
 /// Rates are tried in so many steps, by the number of models.
@@ -176,7 +176,7 @@ fn the_planner_is_within_three_percent_of_the_optimum_on_small_instances() {
         };
         let drawn = RandomDemands::draw(&kind, &mut dice);
         let demands = drawn.demands();
-        let plan = plan_partitions(&demands, &drawn.facts);
+        let plan = plan_partitions(&demands, &drawn.facts, Effort::Thorough);
         assert_eq!(plan.check(&demands, &drawn.facts), [], "instance {instance}");
         let (best, fewest_units) = optimum(&demands, &drawn.facts);
         let given = weighted_rate(&plan, &demands);

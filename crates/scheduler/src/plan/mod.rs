@@ -15,6 +15,7 @@ mod planner_properties;
 mod predicted;
 #[cfg(test)]
 mod random_demands;
+mod roomy;
 mod shortfall;
 mod slot;
 
@@ -22,4 +23,8 @@ pub use check::PlanFault;
 pub use demand::{DeviceFacts, ModelDemand, Slo};
 pub use feasible::{HEADROOM, Turn, feasible, log_certainty, most_rate};
 pub use partition_plan::{PartitionPlan, PlannedPartition, Share, Shortfall, ShortfallReason};
-pub use planner::plan_partitions;
+pub use planner::{Effort, plan_partitions};
+pub use roomy::{RoomyPlan, plan_with_room};
+
+#[cfg(test)]
+pub(crate) use dice::Dice;

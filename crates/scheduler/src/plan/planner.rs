@@ -15,14 +15,35 @@ use crate::plan::division::{Division, Preference};
 use crate::plan::partition_plan::{PartitionPlan, PlannedPartition, Share};
 use crate::plan::shortfall::shortfalls;
 
-/// Turns that are looked at in search of something better, for each unit that the device grows by; and as many more,
-/// divided by the number of models, since small instances are searched more thoroughly in the same time.
-const EFFORT_PER_UNIT: usize = 1_000;
-const MORE_EFFORT_FOR_FEW: usize = 800_000;
+/// How long something better is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// A few milliseconds: for plans that are made while requests wait, and for tables of many.
+    Quick,
+    /// Up to a tenth of a second: for plans that a person asks for.
+    Thorough,
+}
 
-/// Attempts at something better for each unit, likewise: a limit for those that look at hardly anything.
-const ATTEMPTS_PER_UNIT: usize = 20;
-const MORE_ATTEMPTS_FOR_FEW: usize = 6_400;
+impl Effort {
+    /// Turns that are looked at in search of something better, for each unit that the device grows by. Small instances are
+    /// searched more thoroughly in the same time.
+    fn turns_per_unit(self, models: usize) -> usize {
+        let for_few = match self {
+            Effort::Quick => 30_000,
+            Effort::Thorough => 800_000,
+        };
+        1_000 + for_few / models.max(1)
+    }
+
+    /// Attempts at something better for each unit, likewise: a limit for those that look at hardly anything.
+    fn attempts_per_unit(self, models: usize) -> usize {
+        let for_few = match self {
+            Effort::Quick => 240,
+            Effort::Thorough => 6_400,
+        };
+        20 + for_few / models.max(1)
+    }
+}
 
 /// Turns that are looked at when everything is divided anew; what is worth least is left to the sweep that follows.
 const EFFORT_OF_STARTING_OVER: usize = 25_000;
@@ -38,10 +59,14 @@ const MANY_DISSOLVED: usize = 6;
 const MOST_NEWCOMERS: usize = 6;
 
 /// Divides a device among models. The same input gives the same plan.
-pub fn plan_partitions(demands: &[ModelDemand<'_>], facts: &DeviceFacts) -> PartitionPlan {
+pub fn plan_partitions(
+    demands: &[ModelDemand<'_>],
+    facts: &DeviceFacts,
+    effort: Effort,
+) -> PartitionPlan {
     let candidates: Vec<Candidate> =
         demands.iter().map(|demand| Candidate::new(demand, facts)).collect();
-    let mut division = Search::new(&candidates, facts).run();
+    let mut division = Search::new(&candidates, facts, effort).run();
     division.trim(&candidates);
     let shortfalls = shortfalls(demands, &candidates, &division);
     let mut partitions: Vec<PlannedPartition> =
@@ -73,17 +98,19 @@ struct Search<'a> {
     candidates: &'a [Candidate],
     most_units: u32,
     memory_bytes: u64,
+    effort: Effort,
     dice: Dice,
     /// Worth per unit of each model at the present number of units; zero for those that cannot be served yet.
     worth_per_unit: Vec<f64>,
 }
 
 impl<'a> Search<'a> {
-    fn new(candidates: &'a [Candidate], facts: &DeviceFacts) -> Self {
+    fn new(candidates: &'a [Candidate], facts: &DeviceFacts, effort: Effort) -> Self {
         Self {
             candidates,
             most_units: facts.units,
             memory_bytes: facts.memory_bytes,
+            effort,
             dice: Dice::new(1),
             worth_per_unit: Vec::new(),
         }
@@ -123,8 +150,8 @@ impl<'a> Search<'a> {
         }
         best.effort = 0;
         let models = self.candidates.len();
-        for _ in 0..ATTEMPTS_PER_UNIT + MORE_ATTEMPTS_FOR_FEW / models {
-            if best.is_whole() || best.effort >= EFFORT_PER_UNIT + MORE_EFFORT_FOR_FEW / models {
+        for _ in 0..self.effort.attempts_per_unit(models) {
+            if best.is_whole() || best.effort >= self.effort.turns_per_unit(models) {
                 break;
             }
             let attempt = self.attempt(best);

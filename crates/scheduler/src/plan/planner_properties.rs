@@ -6,7 +6,7 @@ use crate::plan::demand::{DeviceFacts, ModelDemand};
 use crate::plan::dice::Dice;
 use crate::plan::exhaustive::weighted_rate;
 use crate::plan::partition_plan::ShortfallReason;
-use crate::plan::planner::plan_partitions;
+use crate::plan::planner::{Effort, plan_partitions};
 use crate::plan::random_demands::{Kind, RandomDemands};
 
 fn draw(dice: &mut Dice, most_models: usize, loads: &[f64]) -> RandomDemands {
@@ -26,9 +26,13 @@ fn every_plan_keeps_every_invariant_whatever_is_asked() {
         let mut drawn = draw(&mut dice, 12, &[0.1, 0.5, 1.5, 20.0]);
         drawn.spoil(&mut dice);
         let demands = drawn.demands();
-        let plan = plan_partitions(&demands, &drawn.facts);
+        let plan = plan_partitions(&demands, &drawn.facts, Effort::Thorough);
         assert_eq!(plan.check(&demands, &drawn.facts), [], "instance {instance}");
-        assert_eq!(plan, plan_partitions(&demands, &drawn.facts), "instance {instance}");
+        assert_eq!(
+            plan,
+            plan_partitions(&demands, &drawn.facts, Effort::Thorough),
+            "instance {instance}"
+        );
         for shortfall in &plan.shortfalls {
             let slo = demands[shortfall.model.index()].slo.unwrap();
             if let ShortfallReason::SloTooTight { least_latency } = shortfall.reason {
@@ -47,7 +51,7 @@ fn more_units_never_serve_less() {
         let mut before = 0.0;
         for units in 0..=drawn.facts.units {
             let facts = DeviceFacts { units, ..drawn.facts };
-            let now = weighted_rate(&plan_partitions(&demands, &facts), &demands);
+            let now = weighted_rate(&plan_partitions(&demands, &facts, Effort::Thorough), &demands);
             assert!(
                 now >= before * (1.0 - 1e-9),
                 "instance {instance} at {units}: {now} after {before}"
@@ -63,13 +67,14 @@ fn what_fits_still_fits_when_all_rates_are_lower() {
     let mut fitting = 0;
     for instance in 0..40 {
         let mut drawn = draw(&mut dice, 8, &[0.05, 0.1, 0.2]);
-        if !plan_partitions(&drawn.demands(), &drawn.facts).shortfalls.is_empty() {
+        if !plan_partitions(&drawn.demands(), &drawn.facts, Effort::Thorough).shortfalls.is_empty()
+        {
             continue;
         }
         fitting += 1;
         for factor in [0.9, 0.7, 0.3, 0.01] {
             drawn.scale_rates(factor);
-            let plan = plan_partitions(&drawn.demands(), &drawn.facts);
+            let plan = plan_partitions(&drawn.demands(), &drawn.facts, Effort::Thorough);
             assert_eq!(plan.shortfalls, [], "instance {instance} times {factor}");
         }
     }
@@ -86,7 +91,7 @@ fn the_units_that_are_said_to_be_missing_make_it_fit_but_for_a_rest() {
         let mut drawn = RandomDemands::draw(&kind, &mut dice);
         drawn.facts.memory_bytes = u64::MAX;
         let demands = drawn.demands();
-        let plan = plan_partitions(&demands, &drawn.facts);
+        let plan = plan_partitions(&demands, &drawn.facts, Effort::Thorough);
         let Some(shortfall) = plan.shortfalls.first() else {
             continue;
         };
@@ -98,7 +103,7 @@ fn the_units_that_are_said_to_be_missing_make_it_fit_but_for_a_rest() {
         }
         short += 1;
         let facts = DeviceFacts { units: drawn.facts.units + units_missing, ..drawn.facts };
-        let given = weighted_rate(&plan_partitions(&demands, &facts), &demands);
+        let given = weighted_rate(&plan_partitions(&demands, &facts, Effort::Thorough), &demands);
         let asked = demands[0].weight * demands[0].rate_per_s;
         assert!(given >= 0.97 * asked, "instance {instance}: {given} of {asked}");
     }
@@ -113,9 +118,9 @@ fn what_is_missing_of_memory_is_said_to_the_byte() {
     drawn.facts.memory_bytes = u64::MAX;
     let sizes: Vec<u64> =
         drawn.demands().iter().map(|demand| demand.profile.memory_bytes).collect();
-    assert_eq!(plan_partitions(&drawn.demands(), &drawn.facts).shortfalls, []);
+    assert_eq!(plan_partitions(&drawn.demands(), &drawn.facts, Effort::Thorough).shortfalls, []);
     drawn.facts.memory_bytes = sizes.iter().sum::<u64>() - 3;
-    let plan = plan_partitions(&drawn.demands(), &drawn.facts);
+    let plan = plan_partitions(&drawn.demands(), &drawn.facts, Effort::Thorough);
     let reasons: Vec<ShortfallReason> =
         plan.shortfalls.iter().map(|shortfall| shortfall.reason).collect();
     assert_eq!(reasons, [ShortfallReason::NotEnoughMemory { bytes_missing: 3 }]);
@@ -127,7 +132,7 @@ fn models_that_ask_for_little_share_and_the_rest_is_best_effort() {
     let kind = Kind { models: 6, units: 12, batches: vec![1, 2, 4], load: 0.002 };
     let mut drawn = RandomDemands::draw(&kind, &mut dice);
     drawn.facts.memory_bytes = u64::MAX;
-    let plan = plan_partitions(&drawn.demands(), &drawn.facts);
+    let plan = plan_partitions(&drawn.demands(), &drawn.facts, Effort::Thorough);
     assert_eq!(plan.shortfalls, []);
     assert!(plan.partitions.iter().any(|partition| partition.shares.len() > 1), "{plan:?}");
     assert!(plan.best_effort_units > 0);
@@ -145,7 +150,7 @@ fn hundred_models(load: f64) -> RandomDemands {
 /// How long planning takes, in milliseconds, and the share of the weighted rate that is served then.
 fn timed(demands: &[ModelDemand<'_>], facts: &DeviceFacts) -> (f64, f64) {
     let start = Instant::now();
-    let plan = plan_partitions(demands, facts);
+    let plan = plan_partitions(demands, facts, Effort::Thorough);
     let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
     assert_eq!(plan.check(demands, facts), []);
     let asked: f64 = demands.iter().map(|demand| demand.weight * demand.rate_per_s).sum();

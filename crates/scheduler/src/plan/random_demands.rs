@@ -109,6 +109,7 @@ impl RandomDemands {
             profile: &self.profiles[model],
             slo: self.slos[model],
             rate_per_s: self.rates_per_s[model],
+            slowdown: 1.0,
             weight: self.weights[model],
             max_batch: self.max_batch,
         };

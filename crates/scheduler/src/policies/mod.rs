@@ -8,6 +8,7 @@ mod random_devices;
 mod round_robin;
 mod shares;
 mod time_sharing;
+mod weft;
 mod whole_device;
 mod working_batch;
 
@@ -16,6 +17,7 @@ pub use equal_partitions::EqualPartitions;
 pub use knee_partitions::KneePartitions;
 pub use round_robin::RoundRobin;
 pub use time_sharing::TimeSharing;
+pub use weft::Weft;
 
 use crate::policy::Policy;
 use crate::served::ServedDevice;

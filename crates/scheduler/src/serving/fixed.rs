@@ -22,7 +22,8 @@ impl FixedServing {
         let partitions = partitions.iter().enumerate().map(|(index, (count, models))| {
             let units = UnitMask::range(first, *count);
             first += count;
-            ServingPartition { id: PartitionId(index as u32), units, models: models.clone() }
+            let id = PartitionId(index as u32);
+            ServingPartition { id, units, residents: models.clone(), guests: Vec::new() }
         });
         Self {
             partitions: partitions.collect(),

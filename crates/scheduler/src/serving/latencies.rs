@@ -4,7 +4,6 @@ use crate::identity::ModelId;
 use crate::lane::BatchLatency;
 use crate::latency::MemoryShare;
 use crate::served::ServedDevice;
-use crate::serving::certainty::Certainty;
 use crate::time::Span;
 
 /// What all partitions of a device know about the present beyond profiles.
@@ -14,10 +13,6 @@ pub(super) struct Conditions {
     pub(super) memory_stretch: f64,
     /// By model: measured over predicted.
     pub(super) corrections: Vec<f64>,
-    /// By model: how far durations stray from what is predicted, as a share.
-    pub(super) spreads: Vec<f64>,
-    /// By model: how much of that is kept in reserve.
-    pub(super) certainties: Vec<Certainty>,
 }
 
 /// One batch size of one model on one partition.
@@ -36,9 +31,13 @@ pub(super) struct Latencies {
 
 impl Latencies {
     /// For models, each up to a batch size, on a partition of so many units.
-    pub(super) fn new(device: &ServedDevice, units: u32, models: &[(ModelId, u32)]) -> Self {
+    pub(super) fn new(
+        device: &ServedDevice,
+        units: u32,
+        models: impl Iterator<Item = (ModelId, u32)>,
+    ) -> Self {
         let mut table = vec![Vec::new(); device.models.len()];
-        for &(model, largest) in models {
+        for (model, largest) in models {
             let profile = &device.models[model.index()].profile;
             let alone = |batch| {
                 let latency = profile.latency(batch, units);
@@ -76,13 +75,5 @@ impl BatchLatency for PresentLatencies<'_> {
 
     fn largest_batch(&self, model: ModelId) -> u32 {
         self.latencies.table[model.index()].len() as u32
-    }
-
-    fn spread(&self, model: ModelId) -> f64 {
-        self.conditions.spreads[model.index()]
-    }
-
-    fn certainty(&self, model: ModelId) -> f64 {
-        self.conditions.certainties[model.index()].deviations()
     }
 }

@@ -1,6 +1,5 @@
 //! Partitions that serve: each with its lane, and requests routed to the one that answers first.
 
-mod certainty;
 mod fixed;
 mod latencies;
 mod partition;
@@ -8,7 +7,6 @@ mod partition;
 pub use fixed::FixedServing;
 
 use crate::identity::ModelId;
-use crate::lane::Prospect;
 use crate::latency::{LatencyFunction, memory_stretch};
 use crate::policy::{Action, LaunchId, PartitionId, Refusal};
 use crate::request::Request;
@@ -16,7 +14,6 @@ use crate::served::ServedDevice;
 use crate::time::Time;
 use crate::unit_mask::UnitMask;
 
-use certainty::Certainty;
 use latencies::Conditions;
 use partition::{Running, Served, State};
 
@@ -30,8 +27,10 @@ pub struct ServingPartition {
     pub id: PartitionId,
     /// Its units.
     pub units: UnitMask,
-    /// The models, and the largest batch of each.
-    pub models: Vec<(ModelId, u32)>,
+    /// The models that it is for, and the largest batch of each.
+    pub residents: Vec<(ModelId, u32)>,
+    /// Models that come where no partition of their own can answer in time, likewise.
+    pub guests: Vec<(ModelId, u32)>,
 }
 
 impl ServingPartition {
@@ -40,8 +39,12 @@ impl ServingPartition {
         Action::Prepare {
             partition: self.id,
             units: self.units,
-            models: self.models.iter().map(|(model, _)| *model).collect(),
+            models: self.models().map(|(model, _)| model).collect(),
         }
+    }
+
+    fn models(&self) -> impl Iterator<Item = (ModelId, u32)> + '_ {
+        self.residents.iter().chain(&self.guests).copied()
     }
 }
 
@@ -51,8 +54,10 @@ pub struct Serving {
     latency: LatencyFunction,
     conditions: Conditions,
     partitions: Vec<Served>,
-    /// By model: the partitions that serve it, by their places.
-    routes: Vec<Vec<usize>>,
+    /// By model: the partitions that are for it, by their places.
+    homes: Vec<Vec<usize>>,
+    /// By model: the partitions that it may be a guest of.
+    hosts: Vec<Vec<usize>>,
     next_launch: u64,
 }
 
@@ -62,18 +67,12 @@ impl Serving {
         let models = device.models.len();
         let profiles = device.models.iter().map(|model| model.profile.clone()).collect();
         let latency = LatencyFunction::new(profiles, device.bandwidth_bytes_per_s);
-        let ids = || (0..models as u32).map(ModelId);
-        let conditions = Conditions {
-            memory_stretch: 1.0,
-            corrections: ids().map(|model| latency.correction(model)).collect(),
-            spreads: ids().map(|model| latency.spread(model)).collect(),
-            certainties: vec![Certainty::default(); models],
-        };
         Self {
             latency,
-            conditions,
+            conditions: Conditions { memory_stretch: 1.0, corrections: vec![1.0; models] },
             partitions: Vec::new(),
-            routes: vec![Vec::new(); models],
+            homes: vec![Vec::new(); models],
+            hosts: vec![Vec::new(); models],
             next_launch: 0,
             device,
         }
@@ -82,6 +81,16 @@ impl Serving {
     /// What is known about latencies by now.
     pub fn latency(&self) -> &LatencyFunction {
         &self.latency
+    }
+
+    /// How many times longer a model takes than its profile says, for all that has been learned.
+    pub fn slowdown(&self, model: ModelId) -> f64 {
+        self.latency.correction(model)
+    }
+
+    /// Whether a partition serves, or still ends what it runs.
+    pub fn uses(&self, id: PartitionId) -> bool {
+        self.partitions.iter().any(|served| served.partition.id == id)
     }
 
     /// Serves on these partitions from now on, which are prepared, and on no others: those that are served already go on,
@@ -95,9 +104,9 @@ impl Serving {
     ) {
         let mut moved = Vec::new();
         for served in &mut self.partitions {
-            let goes_on = partitions.iter().find(|partition| partition.id == served.id);
+            let goes_on = partitions.iter().find(|partition| partition.id == served.partition.id);
             match goes_on {
-                Some(partition) if served.models == partition.models => {}
+                Some(partition) if served.serves_as(partition) => {}
                 _ => moved.append(&mut served.lane.take_waiting()),
             }
             match goes_on {
@@ -106,7 +115,7 @@ impl Serving {
             }
         }
         for partition in partitions {
-            if !self.partitions.iter().any(|served| served.id == partition.id) {
+            if !self.partitions.iter().any(|served| served.partition.id == partition.id) {
                 self.partitions.push(Served::new(&self.device, partition));
             }
         }
@@ -115,7 +124,7 @@ impl Serving {
         moved.sort_by_key(|request: &Request| (request.deadline, request.id));
         for request in moved {
             match self.fastest(&request, now) {
-                Some((prospect, place)) => self.partitions[place].lane.put(request, prospect),
+                Some((_, place)) => self.partitions[place].lane.put(request),
                 None => actions.push(Action::Shed(request.id)),
             }
         }
@@ -130,32 +139,37 @@ impl Serving {
             |served: &Served| served.state == State::Leaving && served.running.is_none();
         for served in self.partitions.iter().filter(|served| has_ended(served)) {
             if served.is_active {
-                actions.push(Action::Deactivate(served.id));
+                actions.push(Action::Deactivate(served.partition.id));
             }
         }
         self.partitions.retain(|served| !has_ended(served));
-        self.routes.iter_mut().for_each(Vec::clear);
+        self.homes.iter_mut().chain(&mut self.hosts).for_each(Vec::clear);
         for (place, served) in self.partitions.iter().enumerate() {
             if served.state != State::Leaving {
-                served.models.iter().for_each(|(model, _)| self.routes[model.index()].push(place));
+                let of = |models: &[(ModelId, u32)], routes: &mut [Vec<usize>]| {
+                    models.iter().for_each(|(model, _)| routes[model.index()].push(place));
+                };
+                of(&served.partition.residents, &mut self.homes);
+                of(&served.partition.guests, &mut self.hosts);
             }
         }
         let mut taken = UnitMask::EMPTY;
         let active = self.partitions.iter().filter(|served| served.is_active);
-        active.for_each(|served| taken = taken.union(served.units));
+        active.for_each(|served| taken = taken.union(served.partition.units));
         for place in 0..self.partitions.len() {
             let served = &self.partitions[place];
             if served.state != State::Waiting {
                 continue;
             }
-            if served.units.is_disjoint(taken) {
-                taken = taken.union(served.units);
-                actions.push(Action::Activate(served.id));
+            if served.partition.units.is_disjoint(taken) {
+                taken = taken.union(served.partition.units);
+                actions.push(Action::Activate(served.partition.id));
                 let served = &mut self.partitions[place];
                 (served.state, served.is_active) = (State::Serving, true);
             } else {
-                let blocks =
-                    |other: &&Served| other.is_active && !other.units.is_disjoint(served.units);
+                let blocks = |other: &&Served| {
+                    other.is_active && !other.partition.units.is_disjoint(served.partition.units)
+                };
                 let free_at = self
                     .partitions
                     .iter()
@@ -187,26 +201,28 @@ impl Serving {
         }
     }
 
-    /// Puts a request into the lane that is predicted to answer it first; where that is too late, it is too late
-    /// everywhere.
+    /// Puts a request into the lane that is predicted to answer it first, among those of its own partitions, or where that
+    /// is too late, among those it may be a guest of. Where that is too late too, it is too late everywhere.
     fn route(&mut self, request: Request, now: Time) -> Result<usize, Refusal> {
-        let (prospect, place) = self.fastest(&request, now).ok_or(Refusal::NotServed)?;
-        let lane = &mut self.partitions[place].lane;
-        let outcome = lane.admit(request, prospect);
-        if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
-            self.conditions.certainties[request.model.index()].observe_refused_alone();
-        }
-        outcome.map(|()| place)
+        let (finish, place) = self.fastest(&request, now).ok_or(Refusal::NotServed)?;
+        self.partitions[place].lane.admit(request, finish)?;
+        Ok(place)
     }
 
-    fn fastest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
-        let prospect = |&place: &usize| {
-            let served = &self.partitions[place];
-            let latency = served.latencies.under(&self.conditions);
-            Some((served.lane.prospect(request, now, &latency)?, place))
+    fn fastest(&self, request: &Request, now: Time) -> Option<(Time, usize)> {
+        let among = |places: &[usize]| {
+            let finish = |&place: &usize| {
+                let served = &self.partitions[place];
+                let latency = served.latencies.under(&self.conditions);
+                (served.lane.predicted_finish(request, now, &latency), place)
+            };
+            places.iter().map(finish).min()
         };
-        let prospects = self.routes[request.model.index()].iter().filter_map(prospect);
-        prospects.min_by_key(|(prospect, place)| (prospect.finish, *place))
+        let home = among(&self.homes[request.model.index()]);
+        match home {
+            Some((finish, _)) if finish <= request.deadline => home,
+            _ => [home, among(&self.hosts[request.model.index()])].into_iter().flatten().min(),
+        }
     }
 
     /// A launch has ended: learns from it, and uses the partition again.
@@ -219,11 +235,6 @@ impl Serving {
         let Some(running) = served.running.take() else { return };
         self.latency.observe(running.model, running.prediction, now.since(running.started));
         self.conditions.corrections[running.model.index()] = self.latency.correction(running.model);
-        self.conditions.spreads[running.model.index()] = self.latency.spread(running.model);
-        let late = running.requests.iter().filter(|request| now > request.deadline).count();
-        let certainty = &mut self.conditions.certainties[running.model.index()];
-        certainty.observe(running.requests.len() - late, late);
-        served.lane.set_busy_until(now);
         if served.state == State::Leaving {
             self.give_units(now, actions);
             for place in 0..self.partitions.len() {
@@ -246,31 +257,25 @@ impl Serving {
         self.conditions.memory_stretch += STRETCH_WEIGHT * distance;
         let served = &mut self.partitions[place];
         let latency = served.latencies.under(&self.conditions);
-        let mut shed = Vec::new();
-        let batch = served.lane.next(now, &latency, |late| shed.push(late));
-        for late in shed {
-            actions.push(Action::Shed(late.id));
-            self.conditions.certainties[late.model.index()].observe(0, 1);
-        }
-        let Some(batch) = batch else { return };
+        let shed = |late: Request| actions.push(Action::Shed(late.id));
+        let Some(batch) = served.lane.next(now, &latency, shed) else { return };
         let launch = LaunchId(self.next_launch);
         self.next_launch += 1;
         let size = batch.requests.len() as u32;
         let alone = served.latencies.alone(batch.model, size);
-        actions.push(Action::Launch {
-            launch,
-            partition: served.id,
-            model: batch.model,
-            requests: batch.requests.iter().map(|request| request.id).collect(),
-            expected: batch.expected,
-        });
         served.running = Some(Running {
             launch,
-            requests: batch.requests,
             model: batch.model,
             started: now,
             memory: alone.memory,
             prediction: self.latency.prediction(batch.model, batch.expected),
+        });
+        actions.push(Action::Launch {
+            launch,
+            partition: served.partition.id,
+            model: batch.model,
+            requests: batch.requests.iter().map(|request| request.id).collect(),
+            expected: batch.expected,
         });
     }
 }

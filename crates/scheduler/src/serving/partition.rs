@@ -3,13 +3,11 @@
 use crate::identity::ModelId;
 use crate::lane::Lane;
 use crate::latency::{MemoryShare, Prediction};
-use crate::policy::{LaunchId, PartitionId};
-use crate::request::Request;
+use crate::policy::LaunchId;
 use crate::served::ServedDevice;
 use crate::serving::ServingPartition;
 use crate::serving::latencies::Latencies;
 use crate::time::Time;
-use crate::unit_mask::UnitMask;
 
 /// The most requests that may wait for one partition.
 const QUEUE_LIMIT: usize = 100_000;
@@ -29,16 +27,13 @@ pub(super) enum State {
 pub(super) struct Running {
     pub(super) launch: LaunchId,
     pub(super) model: ModelId,
-    pub(super) requests: Vec<Request>,
     pub(super) started: Time,
     pub(super) memory: MemoryShare,
     pub(super) prediction: Prediction,
 }
 
 pub(super) struct Served {
-    pub(super) id: PartitionId,
-    pub(super) units: UnitMask,
-    pub(super) models: Vec<(ModelId, u32)>,
+    pub(super) partition: ServingPartition,
     pub(super) latencies: Latencies,
     pub(super) lane: Lane,
     pub(super) state: State,
@@ -50,9 +45,7 @@ pub(super) struct Served {
 impl Served {
     pub(super) fn new(device: &ServedDevice, partition: &ServingPartition) -> Self {
         Self {
-            id: partition.id,
-            units: partition.units,
-            models: partition.models.clone(),
+            partition: partition.clone(),
             latencies: latencies(device, partition),
             lane: lane(partition),
             state: State::Waiting,
@@ -61,14 +54,19 @@ impl Served {
         }
     }
 
+    /// Whether the same models are served at the same batches.
+    pub(super) fn serves_as(&self, partition: &ServingPartition) -> bool {
+        self.partition == *partition
+    }
+
     /// Serves other models, or the same at other batches, after what runs; the lane is empty where models change.
     pub(super) fn reconfigure(&mut self, device: &ServedDevice, partition: &ServingPartition) {
         self.state = if self.is_active { State::Serving } else { State::Waiting };
-        if self.models == partition.models {
+        if self.serves_as(partition) {
             return;
         }
         let free_at = self.lane.free_at(Time::START);
-        self.models.clone_from(&partition.models);
+        self.partition = partition.clone();
         self.latencies = latencies(device, partition);
         self.lane = lane(partition);
         self.lane.set_busy_until(free_at);
@@ -80,9 +78,9 @@ impl Served {
 }
 
 fn lane(partition: &ServingPartition) -> Lane {
-    Lane::new(partition.models.iter().map(|(model, _)| *model), QUEUE_LIMIT)
+    Lane::new(partition.models().map(|(model, _)| model), QUEUE_LIMIT)
 }
 
 fn latencies(device: &ServedDevice, partition: &ServingPartition) -> Latencies {
-    Latencies::new(device, partition.units.len(), &partition.models)
+    Latencies::new(device, partition.units.len(), partition.models())
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use weft_scheduler::plan::{DeviceFacts, ModelDemand, plan_partitions};
+use weft_scheduler::plan::{DeviceFacts, Effort, ModelDemand, plan_partitions};
 use weft_scheduler::{Span, Time};
 use weft_simulator::{SimulatedModel, World};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let at = options.at.map(|seconds| Time::after_start(Span::from_s(seconds)));
     let demands = demands(&world, at);
     let facts = DeviceFacts { units: world.units, memory_bytes: world.memory_bytes };
-    let plan = plan_partitions(&demands, &facts);
+    let plan = plan_partitions(&demands, &facts, Effort::Thorough);
     let mosaic = Mosaic::new(&plan, &demands);
     let report = Report { plan: &plan, demands: &demands, units: world.units };
 
@@ -93,6 +93,7 @@ fn demands(world: &World, at: Option<Time>) -> Vec<ModelDemand<'_>> {
         ModelDemand {
             name: model.name.clone(),
             profile: &model.profile,
+            slowdown: 1.0,
             slo: model.slo,
             rate_per_s: match at {
                 Some(at) => model.load.rate_per_s(at),

@@ -170,7 +170,7 @@ impl Report<'_> {
 
 #[cfg(test)]
 mod tests {
-    use weft_scheduler::plan::{DeviceFacts, Slo, plan_partitions};
+    use weft_scheduler::plan::{DeviceFacts, Effort, Slo, plan_partitions};
     use weft_scheduler::{Profile, ProfilePoint};
 
     use super::*;
@@ -192,11 +192,20 @@ mod tests {
         slo_us: f64,
     ) -> ModelDemand<'a> {
         let slo = (slo_us > 0.0).then(|| Slo { percentile: 0.99, latency: Span::from_us(slo_us) });
-        ModelDemand { name: name.into(), profile, slo, rate_per_s, weight: 1.0, max_batch: 1 }
+        ModelDemand {
+            name: name.into(),
+            profile,
+            slowdown: 1.0,
+            slo,
+            rate_per_s,
+            weight: 1.0,
+            max_batch: 1,
+        }
     }
 
     fn check(demands: &[ModelDemand<'_>], memory_bytes: u64, sentences: &[&str], verdict: &str) {
-        let plan = plan_partitions(demands, &DeviceFacts { units: 4, memory_bytes });
+        let plan =
+            plan_partitions(demands, &DeviceFacts { units: 4, memory_bytes }, Effort::Thorough);
         let report = Report { plan: &plan, demands, units: 4 };
         assert_eq!(report.sentences(), sentences);
         assert_eq!(report.verdict(), verdict);
@@ -241,6 +250,7 @@ mod tests {
         let plan = plan_partitions(
             &[model("a", 9000.0, 9000.0)],
             &DeviceFacts { units: 4, memory_bytes: 1 << 30 },
+            Effort::Thorough,
         );
         let demands = [model("a", 9000.0, 9000.0)];
         let report = Report { plan: &plan, demands: &demands, units: 4 };
