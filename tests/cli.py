@@ -176,16 +176,55 @@ def hostile_models(model, folder):
 
 
 def simulations(folder):
-    result, again = os.path.join(folder, "result.json"), os.path.join(folder, "again.json")
-    good("simulate", "simulate", FOUR_MODELS, "--json", result, says="equal-partitions")
-    good("simulate again", "simulate", FOUR_MODELS, "--json", again)
-    with open(result) as first, open(again) as second:
-        policies = json.load(first)
-        expect("a simulation can be repeated", policies == json.load(second))
+    result, again, drawing = (os.path.join(folder, name) for name in ("result.json", "again.json", "report.svg"))
+
+    def simulated(name, *arguments):
+        good(name, "simulate", *arguments, "--json", result)
+        with open(result) as file:
+            return json.load(file)
+
+    text = good("simulate", "simulate", FOUR_MODELS, "--json", again, "--svg", drawing, says="equal-partitions").stdout
+    with open(again) as file:
+        policies = json.load(file)
+    expect("a simulation can be repeated", simulated("simulate again", FOUR_MODELS) == policies)
+    expect("another seed draws otherwise", simulated("another seed", FOUR_MODELS, "--seed", 2)["policies"] != policies["policies"])
     for policy in policies["policies"]:
         for of in policy["models"]:
             ended = of["in_time"] + of["late"] + of["refused"] + of["shed"]
             expect("every request ends once", ended == of["arrived"], f"{policy['policy']}: {of}")
+        for key in ("arrived", "in_time"):
+            total = sum(of[key] for of in policy["models"])
+            expect(f"intervals add up: {key}", sum(policy["intervals"][key]) == total, policy["intervals"])
+        expect("every policy is in the table", policy["policy"] in text, text)
+    expect("a dot for each model of each policy", open(drawing).read().count("<circle") == 4 * len(policies["policies"]))
+    one = ("--policies", "time-sharing")
+    half = simulated("half the rates", FOUR_MODELS, *one, "--scale", "0.5")["policies"][0]
+    arrived = sum(of["arrived"] for of in half["models"])
+    expect("rates are scaled", 7000 < arrived < 9000, arrived)
+    loose = simulated("longer objectives", FOUR_MODELS, *one, "--slo-scale", 2)["policies"][0]
+    expect("objectives are scaled", loose["models"][0]["slo_us"] == 2 * policies["policies"][0]["models"][0]["slo_us"])
+
+    path = os.path.join(folder, "trace.json")
+    good("trace", "simulate", FOUR_MODELS, *one, "--trace", path)
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    executions = [event for event in events if event.get("cat") == "execution"]
+    answered = policies["policies"][0]["models"]
+    expected = sum(of["in_time"] + of["late"] for of in answered)
+    expect("every answer is in the trace", sum(event["args"]["batch"] for event in executions) == expected, len(executions))
+    good("traces of two policies", "simulate", FOUR_MODELS, "--policies", "time-sharing,equal-partitions", "--trace", path)
+    expect("each has its own", all(os.path.exists(os.path.join(folder, f"trace.{name}.json")) for name in ("time-sharing", "equal-partitions")))
+
+    most = simulated("most load", FOUR_MODELS, "--policies", "time-sharing,equal-partitions", "--max-rate", "--target", "0.95")["policies"]
+    expect("the most load keeps the target", all(0.95 <= of["attainment"] < 0.98 and of["factor"] > 0 for of in most), most)
+    expect("the best is compared with the other", abs(most[0]["to_best_other"] * most[1]["to_best_other"] - 1) < 1e-9, most)
+
+    many = os.path.join(folder, "many.toml")
+    with open(many, "w") as file:
+        file.write(f"profiles = '{ROOT}/profiles/h200.toml'\nseconds = 1\n[models.net]\nprofile = 'resnet50'\nrate = 10\nslo_factor = 5\ncopies = 40\n")
+    few = good("of many models the worst", "simulate", many, *one, says="of 40 models the 3 worst").stdout
+    whole = good("all of them", "simulate", many, *one, "--all-models", says="net 40").stdout
+    expect("few and all", few.count("net ") == 3 and whole.count("net ") == 40, few)
 
 
 def bad_workloads(folder):
@@ -219,6 +258,9 @@ def bad_workloads(folder):
         bad("no load at all", command, FOUR_MODELS, "--scale", 0, says="--scale")
         bad("objectives of nothing", command, FOUR_MODELS, "--slo-scale", "nan", says="--slo-scale")
     bad("an unknown policy", "simulate", FOUR_MODELS, "--policies", "best", says="best")
+    bad("a drawing of a search", "simulate", FOUR_MODELS, "--max-rate", "--svg", "x.svg", says="--svg")
+    bad("a target of nothing", "simulate", FOUR_MODELS, "--max-rate", "--target", 0, says="--target")
+    bad("a trace into no folder", "simulate", FOUR_MODELS, "--trace", os.path.join(folder, "no", "t.json"), says="t.")
     bad("no time at all", "plan", FOUR_MODELS, "--at=-1", says="--at")
 
 

@@ -11,7 +11,10 @@ pub(crate) struct Colour {
     pub(crate) is_dark: bool,
 }
 
-const COLOURS: [Colour; 7] = [
+/// How many there are.
+pub(crate) const COUNT: usize = 7;
+
+const COLOURS: [Colour; COUNT] = [
     Colour { hex: "#0072b2", terminal: 25, is_dark: true },
     Colour { hex: "#e69f00", terminal: 214, is_dark: false },
     Colour { hex: "#009e73", terminal: 36, is_dark: false },
@@ -22,5 +25,5 @@ const COLOURS: [Colour; 7] = [
 ];
 
 pub(crate) fn colour(index: usize) -> Colour {
-    COLOURS[index % COLOURS.len()]
+    COLOURS[index % COUNT]
 }

@@ -102,6 +102,14 @@ impl Drawing {
         self.push(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"/>"#));
     }
 
+    /// A circle, with a text that is shown to who points at it.
+    pub(crate) fn dot(&mut self, fill: &str, (x, y): Place, radius: f64, title: &str) {
+        self.push(format_args!(
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"><title>{}</title></circle>"#,
+            escaped(title)
+        ));
+    }
+
     /// A rectangle between two corners, with a text that is shown to who points at it.
     pub(crate) fn rectangle(
         &mut self,

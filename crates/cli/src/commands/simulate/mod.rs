@@ -1,0 +1,145 @@
+//! `weft simulate`: policies side by side on a workload, under virtual time.
+
+mod json;
+mod layout;
+mod most_rate;
+mod picture;
+mod play;
+mod series;
+mod tables;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use weft_scheduler::policies::{ALL, KnownPolicy};
+
+use crate::progress;
+use crate::terminal;
+use crate::workload::{Workload, WorkloadOptions};
+use play::Played;
+
+const EXAMPLES: &str = "\
+Examples:
+  weft simulate workloads/four-models.toml                         every policy, side by side
+  weft simulate workloads/four-models.toml --scale 3 --svg report.svg
+  weft simulate workload.toml --policies clockwork --trace trace.json    open it in ui.perfetto.dev or chrome://tracing
+  weft simulate workloads/four-models.toml --max-rate              the most load that each policy carries
+  weft simulate workload.toml --max-rate --slo-scale 0.5           the same under objectives half as long
+
+The same seed gives the same results. Bad input ends in exit code 2.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    workload: WorkloadOptions,
+    /// Policies to run, side by side [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(policy_names()))]
+    policies: Vec<String>,
+    /// What everything is drawn from, instead of the workload's seed
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Search the greatest factor on all rates at which a policy still answers the --target share in time
+    #[arg(long, conflicts_with_all = ["svg", "trace", "all_models"])]
+    max_rate: bool,
+    /// The share of all requests that must be answered in time for --max-rate
+    #[arg(long, value_name = "SHARE", default_value_t = 0.99, requires = "max_rate")]
+    target: f64,
+    /// Show every model, also where there are many
+    #[arg(long)]
+    all_models: bool,
+    /// Also write the results as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Also draw the results as an SVG
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Also write who ran where and when, for Perfetto or Chrome; of several policies each to a file of its own
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// The policies' names, with what each does.
+fn policy_names() -> Vec<PossibleValue> {
+    ALL.iter().map(|known| PossibleValue::new(known.name).help(known.description)).collect()
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(options.target > 0.0 && options.target <= 1.0, "--target must be a share up to 1");
+    let mut workload = options.workload.read()?;
+    workload.world.seed = options.seed.unwrap_or(workload.world.seed);
+    let is_chosen = |known: &&KnownPolicy| {
+        options.policies.is_empty() || options.policies.iter().any(|name| name == known.name)
+    };
+    let chosen: Vec<&'static KnownPolicy> = ALL.iter().filter(is_chosen).collect();
+    match options.max_rate {
+        true => most_rate::run(&workload, &chosen, options.target, options.json.as_deref()),
+        false => side_by_side(&workload, &chosen, options),
+    }
+}
+
+fn side_by_side(
+    workload: &Workload,
+    chosen: &[&'static KnownPolicy],
+    options: &Options,
+) -> Result<()> {
+    let Workload { name, world, device } = workload;
+    let start = Instant::now();
+    let mut all: Vec<Played> = Vec::new();
+    for (index, known) in chosen.iter().enumerate() {
+        let trace = options.trace.as_deref().map(|path| match chosen.len() {
+            1 => path.to_path_buf(),
+            _ => beside(path, known.name),
+        });
+        let place = format!("{} ({} of {})", known.name, index + 1, chosen.len());
+        all.push(play::play(world, known, &place, trace.as_deref())?);
+    }
+    progress::clear();
+    let elapsed = start.elapsed().as_secs_f64();
+    if let Some(path) = &options.json {
+        write(path, &format!("{:#}\n", json::report(workload, &all)))?;
+    }
+    if let Some(path) = &options.svg {
+        write(path, &picture::svg(workload, &all))?;
+    }
+    let simulated: u64 = all.iter().map(|played| played.outcome.total().arrived).sum();
+    let parts = [
+        format!("{name} on {}, {} units", device.name, device.units),
+        tables::summary(world, &all).render(),
+        tables::by_model(world, &all, options.all_models),
+        format!(
+            "{simulated} requests of {:.0} simulated seconds in {elapsed:.2} s, seed {}",
+            world.length.seconds(),
+            world.seed
+        ),
+    ];
+    Ok(terminal::print(&parts.join("\n\n"))?)
+}
+
+/// A file's name with a word before its ending.
+fn beside(path: &Path, word: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let ending =
+        path.extension().map_or(String::new(), |ending| format!(".{}", ending.to_string_lossy()));
+    path.with_file_name(format!("{stem}.{word}{ending}"))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_of_several_policies_have_names_of_their_own() {
+        let named = |path: &str| beside(Path::new(path), "clockwork");
+        assert_eq!(named("out/trace.json"), Path::new("out/trace.clockwork.json"));
+        assert_eq!(named("trace"), Path::new("trace.clockwork"));
+    }
+}
