@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn partitions_keep_a_slow_neighbour_from_delaying_the_fast() {
         // Tight enough that waiting for the slow model once is too long.
-        let slow = world(300.0, 700.0, 0.0, 4);
+        let slow = world(300.0, 500.0, 0.0, 4);
         let mut partitioned = EqualPartitions::new(slow.served_device());
         let apart = run(&slow, &mut partitioned).unwrap();
         let together = run(&slow, &mut time_sharing(&slow)).unwrap();

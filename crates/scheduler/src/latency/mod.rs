@@ -12,6 +12,7 @@
 mod contention;
 mod correction;
 mod error;
+mod spread;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::profile::Profile;
 use crate::time::Span;
 use correction::Correction;
 use error::ErrorWindow;
+use spread::Spread;
 
 /// A batch of a model on a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,7 @@ struct ModelLatency {
     profile: Arc<Profile>,
     correction: Correction,
     errors: ErrorWindow,
+    spread: Spread,
 }
 
 impl LatencyFunction {
@@ -66,6 +69,7 @@ impl LatencyFunction {
             profile,
             correction: Correction::default(),
             errors: ErrorWindow::default(),
+            spread: Spread::default(),
         };
         Self { bandwidth_bytes_per_s, models: profiles.into_iter().map(model).collect() }
     }
@@ -96,14 +100,21 @@ impl LatencyFunction {
 
     /// Learns how long an execution took that was predicted.
     pub fn observe(&mut self, model: ModelId, prediction: Prediction, measured: Span) {
-        let ModelLatency { correction, errors, .. } = &mut self.models[model.index()];
-        errors.push(measured.us() / prediction.latency.us());
+        let ModelLatency { correction, errors, spread, .. } = &mut self.models[model.index()];
+        let ratio = measured.us() / prediction.latency.us();
+        errors.push(ratio);
+        spread.observe(ratio);
         correction.observe(measured.us() / prediction.uncorrected.us());
     }
 
     /// The factor that has been learned for a model: above 1 where it takes longer than its profile says.
     pub fn correction(&self, model: ModelId) -> f64 {
         self.models[model.index()].correction.factor()
+    }
+
+    /// How far a model's durations stray from what is predicted: their standard deviation, as a share.
+    pub fn spread(&self, model: ModelId) -> f64 {
+        self.models[model.index()].spread.deviation()
     }
 
     /// How far recent predictions for a model were off; `None` before the first completion.

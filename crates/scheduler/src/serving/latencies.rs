@@ -4,6 +4,7 @@ use crate::identity::ModelId;
 use crate::lane::BatchLatency;
 use crate::latency::MemoryShare;
 use crate::served::ServedDevice;
+use crate::serving::certainty::Certainty;
 use crate::time::Span;
 
 /// What all partitions of a device know about the present beyond profiles.
@@ -13,6 +14,10 @@ pub(super) struct Conditions {
     pub(super) memory_stretch: f64,
     /// By model: measured over predicted.
     pub(super) corrections: Vec<f64>,
+    /// By model: how far durations stray from what is predicted, as a share.
+    pub(super) spreads: Vec<f64>,
+    /// By model: how much of that is kept in reserve.
+    pub(super) certainties: Vec<Certainty>,
 }
 
 /// One batch size of one model on one partition.
@@ -75,5 +80,13 @@ impl BatchLatency for PresentLatencies<'_> {
 
     fn largest_batch(&self, model: ModelId) -> u32 {
         self.latencies.table[model.index()].len() as u32
+    }
+
+    fn spread(&self, model: ModelId) -> f64 {
+        self.conditions.spreads[model.index()]
+    }
+
+    fn certainty(&self, model: ModelId) -> f64 {
+        self.conditions.certainties[model.index()].deviations()
     }
 }

@@ -1,5 +1,6 @@
 //! Partitions that serve: each with its lane, and requests routed to the one that answers first.
 
+mod certainty;
 mod fixed;
 mod latencies;
 mod partition;
@@ -7,6 +8,7 @@ mod partition;
 pub use fixed::FixedServing;
 
 use crate::identity::ModelId;
+use crate::lane::Prospect;
 use crate::latency::{LatencyFunction, memory_stretch};
 use crate::policy::{Action, LaunchId, PartitionId, Refusal};
 use crate::request::Request;
@@ -14,6 +16,7 @@ use crate::served::ServedDevice;
 use crate::time::Time;
 use crate::unit_mask::UnitMask;
 
+use certainty::Certainty;
 use latencies::Conditions;
 use partition::{Running, Served, State};
 
@@ -67,9 +70,16 @@ impl Serving {
         let models = device.models.len();
         let profiles = device.models.iter().map(|model| model.profile.clone()).collect();
         let latency = LatencyFunction::new(profiles, device.bandwidth_bytes_per_s);
+        let ids = || (0..models as u32).map(ModelId);
+        let conditions = Conditions {
+            memory_stretch: 1.0,
+            corrections: ids().map(|model| latency.correction(model)).collect(),
+            spreads: ids().map(|model| latency.spread(model)).collect(),
+            certainties: vec![Certainty::default(); models],
+        };
         Self {
             latency,
-            conditions: Conditions { memory_stretch: 1.0, corrections: vec![1.0; models] },
+            conditions,
             partitions: Vec::new(),
             homes: vec![Vec::new(); models],
             hosts: vec![Vec::new(); models],
@@ -124,7 +134,7 @@ impl Serving {
         moved.sort_by_key(|request: &Request| (request.deadline, request.id));
         for request in moved {
             match self.fastest(&request, now) {
-                Some((_, place)) => self.partitions[place].lane.put(request),
+                Some((prospect, place)) => self.partitions[place].lane.put(request, prospect),
                 None => actions.push(Action::Shed(request.id)),
             }
         }
@@ -204,24 +214,33 @@ impl Serving {
     /// Puts a request into the lane that is predicted to answer it first, among those of its own partitions, or where that
     /// is too late, among those it may be a guest of. Where that is too late too, it is too late everywhere.
     fn route(&mut self, request: Request, now: Time) -> Result<usize, Refusal> {
-        let (finish, place) = self.fastest(&request, now).ok_or(Refusal::NotServed)?;
-        self.partitions[place].lane.admit(request, finish)?;
-        Ok(place)
+        let (prospect, place) = self.fastest(&request, now).ok_or(Refusal::NotServed)?;
+        let lane = &mut self.partitions[place].lane;
+        let outcome = lane.admit(request, prospect);
+        if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
+            self.conditions.certainties[request.model.index()].observe_refused_alone();
+        }
+        outcome.map(|()| place)
     }
 
-    fn fastest(&self, request: &Request, now: Time) -> Option<(Time, usize)> {
+    fn fastest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
         let among = |places: &[usize]| {
-            let finish = |&place: &usize| {
+            let prospect = |&place: &usize| {
                 let served = &self.partitions[place];
                 let latency = served.latencies.under(&self.conditions);
-                (served.lane.predicted_finish(request, now, &latency), place)
+                Some((served.lane.prospect(request, now, &latency)?, place))
             };
-            places.iter().map(finish).min()
+            let prospects = places.iter().filter_map(prospect);
+            prospects.min_by_key(|(prospect, place)| (prospect.finish, *place))
         };
         let home = among(&self.homes[request.model.index()]);
         match home {
-            Some((finish, _)) if finish <= request.deadline => home,
-            _ => [home, among(&self.hosts[request.model.index()])].into_iter().flatten().min(),
+            Some((prospect, _)) if prospect.finish <= request.deadline => home,
+            _ => {
+                let host = among(&self.hosts[request.model.index()]);
+                let both = [home, host].into_iter().flatten();
+                both.min_by_key(|(prospect, place)| (prospect.finish, *place))
+            }
         }
     }
 
@@ -235,6 +254,11 @@ impl Serving {
         let Some(running) = served.running.take() else { return };
         self.latency.observe(running.model, running.prediction, now.since(running.started));
         self.conditions.corrections[running.model.index()] = self.latency.correction(running.model);
+        self.conditions.spreads[running.model.index()] = self.latency.spread(running.model);
+        let late = running.requests.iter().filter(|request| now > request.deadline).count();
+        let certainty = &mut self.conditions.certainties[running.model.index()];
+        certainty.observe(running.requests.len() - late, late);
+        served.lane.set_busy_until(now);
         if served.state == State::Leaving {
             self.give_units(now, actions);
             for place in 0..self.partitions.len() {
@@ -257,25 +281,31 @@ impl Serving {
         self.conditions.memory_stretch += STRETCH_WEIGHT * distance;
         let served = &mut self.partitions[place];
         let latency = served.latencies.under(&self.conditions);
-        let shed = |late: Request| actions.push(Action::Shed(late.id));
-        let Some(batch) = served.lane.next(now, &latency, shed) else { return };
+        let mut shed = Vec::new();
+        let batch = served.lane.next(now, &latency, |late| shed.push(late));
+        for late in shed {
+            actions.push(Action::Shed(late.id));
+            self.conditions.certainties[late.model.index()].observe(0, 1);
+        }
+        let Some(batch) = batch else { return };
         let launch = LaunchId(self.next_launch);
         self.next_launch += 1;
         let size = batch.requests.len() as u32;
         let alone = served.latencies.alone(batch.model, size);
-        served.running = Some(Running {
-            launch,
-            model: batch.model,
-            started: now,
-            memory: alone.memory,
-            prediction: self.latency.prediction(batch.model, batch.expected),
-        });
         actions.push(Action::Launch {
             launch,
             partition: served.partition.id,
             model: batch.model,
             requests: batch.requests.iter().map(|request| request.id).collect(),
             expected: batch.expected,
+        });
+        served.running = Some(Running {
+            launch,
+            requests: batch.requests,
+            model: batch.model,
+            started: now,
+            memory: alone.memory,
+            prediction: self.latency.prediction(batch.model, batch.expected),
         });
     }
 }

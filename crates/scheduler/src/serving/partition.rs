@@ -4,6 +4,7 @@ use crate::identity::ModelId;
 use crate::lane::Lane;
 use crate::latency::{MemoryShare, Prediction};
 use crate::policy::LaunchId;
+use crate::request::Request;
 use crate::served::ServedDevice;
 use crate::serving::ServingPartition;
 use crate::serving::latencies::Latencies;
@@ -27,6 +28,7 @@ pub(super) enum State {
 pub(super) struct Running {
     pub(super) launch: LaunchId,
     pub(super) model: ModelId,
+    pub(super) requests: Vec<Request>,
     pub(super) started: Time,
     pub(super) memory: MemoryShare,
     pub(super) prediction: Prediction,

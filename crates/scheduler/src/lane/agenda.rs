@@ -1,0 +1,172 @@
+//! The agenda: which batches a lane will run, in which order. Predictions are read off it, so that they come true.
+
+use std::slice::SliceIndex;
+
+use super::outlook::{Cost, Outlook};
+use crate::time::Time;
+
+/// A batch that will run: so many of a model's requests, in the order in which they wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Upcoming {
+    /// The model's place in the lane.
+    pub(super) place: usize,
+    /// At least 1.
+    pub(super) count: u32,
+    /// The earliest of its requests'.
+    pub(super) deadline: Time,
+    pub(super) cost: Cost,
+    /// Standard deviations in reserve for its deadline.
+    pub(super) certainty: f64,
+}
+
+impl Upcoming {
+    fn is_kept_by(&self, outlook: Outlook) -> bool {
+        outlook.keeps(self.deadline, self.certainty)
+    }
+}
+
+/// One more request: whose and how it would be promised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Newcomer {
+    pub(super) place: usize,
+    pub(super) deadline: Time,
+    pub(super) certainty: f64,
+}
+
+/// Where one more request of a model would run, and what the batch that it is in would then cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Spot {
+    /// In a batch that is on the agenda, by its index.
+    Joined(usize, Cost),
+    /// In a new batch, before the one of this index.
+    New(usize, Cost),
+}
+
+/// Batches in the order in which they run: by deadline, unless a later one cannot wait.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agenda {
+    pub(super) upcoming: Vec<Upcoming>,
+}
+
+impl Agenda {
+    /// When one more request would be answered, and where it would run: with the last batch of its model, if that is in time
+    /// and harms no one, or else in a new batch, by its deadline, but after all those that could not wait for it. `cost_of`
+    /// tells what a batch of its model costs, up to the largest that there may be.
+    pub(super) fn spot(
+        &self,
+        begin: Outlook,
+        newcomer: Newcomer,
+        cost_of: impl Fn(u32) -> Option<Cost>,
+    ) -> (Outlook, Spot) {
+        let Newcomer { place, deadline, certainty } = newcomer;
+        let last_own = self.upcoming.iter().rposition(|batch| batch.place == place);
+        let mut outlook = begin;
+        let mut position = 0;
+        if let Some(last) = last_own {
+            outlook = self.after(begin, 0..last);
+            let batch = &self.upcoming[last];
+            let unchanged = outlook.then(batch.cost);
+            if let Some(cost) = cost_of(batch.count + 1) {
+                let joined = outlook.then(cost);
+                let is_in_time = joined.keeps(deadline.min(batch.deadline), certainty);
+                if is_in_time && self.first_harmed(last + 1, joined, unchanged).is_none() {
+                    return (joined, Spot::Joined(last, cost));
+                }
+            }
+            (outlook, position) = (unchanged, last + 1);
+        }
+        let is_before = |batch: &Upcoming| batch.deadline <= deadline;
+        let by_deadline = self.upcoming.iter().rposition(is_before).map_or(0, |index| index + 1);
+        if by_deadline > position {
+            outlook = self.after(outlook, position..by_deadline);
+            position = by_deadline;
+        }
+        let alone = cost_of(1).unwrap_or_default();
+        loop {
+            let added = outlook.then(alone);
+            match self.first_harmed(position, added, outlook) {
+                None => return (added, Spot::New(position, alone)),
+                Some((harmed, after)) => (position, outlook) = (harmed + 1, after),
+            }
+        }
+    }
+
+    /// How things look after a range of batches.
+    pub(super) fn after(
+        &self,
+        begin: Outlook,
+        range: impl SliceIndex<[Upcoming], Output = [Upcoming]>,
+    ) -> Outlook {
+        self.upcoming[range].iter().fold(begin, |outlook, batch| outlook.then(batch.cost))
+    }
+
+    /// The first batch from an index on that would no longer surely be in time, if what runs before it ended at
+    /// `changed` instead of `unchanged`, and how things look after it without the change. What is predicted to be late
+    /// either way is past harming.
+    fn first_harmed(
+        &self,
+        from: usize,
+        mut changed: Outlook,
+        mut unchanged: Outlook,
+    ) -> Option<(usize, Outlook)> {
+        for (index, batch) in self.upcoming.iter().enumerate().skip(from) {
+            changed = changed.then(batch.cost);
+            unchanged = unchanged.then(batch.cost);
+            if !batch.is_kept_by(changed) && unchanged.at <= batch.deadline {
+                return Some((index, unchanged));
+            }
+        }
+        None
+    }
+
+    /// Takes in one more request at a spot that was found just now.
+    pub(super) fn take_in(&mut self, newcomer: Newcomer, spot: Spot) {
+        let Newcomer { place, deadline, certainty } = newcomer;
+        match spot {
+            Spot::Joined(index, cost) => {
+                let batch = &mut self.upcoming[index];
+                batch.count += 1;
+                batch.deadline = batch.deadline.min(deadline);
+                batch.cost = cost;
+            }
+            Spot::New(index, cost) => {
+                let batch = Upcoming { place, count: 1, deadline, cost, certainty };
+                self.upcoming.insert(index, batch);
+            }
+        }
+    }
+
+    /// Whether all would be as surely in time, or were late before, if the first batch and a later one cost something
+    /// else.
+    pub(super) fn tolerates(
+        &self,
+        begin: Outlook,
+        first: Cost,
+        (later, later_cost): (usize, Cost),
+    ) -> bool {
+        let (mut changed, mut unchanged) = (begin, begin);
+        self.upcoming.iter().enumerate().all(|(index, batch)| {
+            let cost = match index {
+                0 => first,
+                _ if index == later => later_cost,
+                _ => batch.cost,
+            };
+            changed = changed.then(cost);
+            unchanged = unchanged.then(batch.cost);
+            let is_worse = changed.at > unchanged.at;
+            !is_worse || batch.is_kept_by(changed)
+        })
+    }
+
+    /// Cuts the first batch to its first `count` requests and puts the others behind those that are due before them.
+    pub(super) fn split_first(&mut self, count: u32, kept: (Time, Cost), cut: (Time, Cost)) {
+        let first = &mut self.upcoming[0];
+        let rest = Upcoming { count: first.count - count, deadline: cut.0, cost: cut.1, ..*first };
+        (first.count, first.deadline, first.cost) = (count, kept.0, kept.1);
+        let is_after =
+            |batch: &Upcoming| batch.place == rest.place || batch.deadline > rest.deadline;
+        let index =
+            1 + self.upcoming[1..].iter().position(is_after).unwrap_or(self.upcoming.len() - 1);
+        self.upcoming.insert(index, rest);
+    }
+}

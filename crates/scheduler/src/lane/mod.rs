@@ -1,0 +1,201 @@
+//! A lane: the queue of one partition. It orders requests by deadline, gathers batches, predicts and refuses.
+//!
+//! # What is promised
+//!
+//! A lane knows at every instant which batches it will run and in which order: its agenda. A request that comes is put on it
+//! where it disturbs no one: into the last batch of its model, or into a new batch behind those that are due earlier. It is
+//! accepted if it is then answered in time **and** everyone accepted before still is, both with a margin for what durations
+//! stray from their prediction: so many standard deviations, learned from the promises that were kept and broken.
+//!
+//! # Blocking
+//!
+//! A batch that was launched runs to its end. It delays those that wait by no more than they can bear, since the agenda was
+//! made so; where durations strayed, the batch is launched at the size at which the fewest requests are lost. It delays
+//! requests that are yet to come by the duration of the largest batch of any model in the lane, which is the plan's to
+//! limit ([`BatchLatency::largest_batch`]).
+
+mod agenda;
+mod batch_latency;
+mod best_effort;
+mod launch;
+mod outlook;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+pub use batch_latency::BatchLatency;
+pub use launch::Batch;
+
+use crate::identity::ModelId;
+use crate::policy::Refusal;
+use crate::request::Request;
+use crate::time::Time;
+
+use agenda::{Agenda, Newcomer, Spot};
+use best_effort::BestEffort;
+use outlook::{Cost, Outlook};
+
+/// What would become of a request in a lane.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prospect {
+    /// By when it would be answered, with a margin.
+    pub finish: Time,
+    newcomer: Newcomer,
+    /// `None` is for best effort, which is on no agenda.
+    spot: Option<Spot>,
+}
+
+/// The requests that wait for one partition.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// The models that run here, by id, and their requests with a deadline, in the order in which they run.
+    queues: Vec<(ModelId, VecDeque<Request>)>,
+    agenda: Agenda,
+    best_effort: BestEffort,
+    /// All together.
+    waiting: usize,
+    limit: usize,
+    /// When what runs is predicted to end.
+    busy_until: Time,
+    /// The standard deviation of that.
+    busy_deviation_ns: f64,
+}
+
+impl Lane {
+    /// An empty lane for these models that holds at most `limit` requests.
+    pub fn new(models: impl IntoIterator<Item = ModelId>, limit: usize) -> Self {
+        let mut queues: Vec<(ModelId, VecDeque<Request>)> =
+            models.into_iter().map(|model| (model, VecDeque::new())).collect();
+        queues.sort_by_key(|(model, _)| *model);
+        queues.dedup_by_key(|(model, _)| *model);
+        Self {
+            best_effort: BestEffort::new(queues.len()),
+            queues,
+            agenda: Agenda::default(),
+            waiting: 0,
+            limit,
+            busy_until: Time::START,
+            busy_deviation_ns: 0.0,
+        }
+    }
+
+    fn place(&self, model: ModelId) -> Option<usize> {
+        self.queues.binary_search_by_key(&model, |(other, _)| *other).ok()
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// When the partition is predicted to be free.
+    pub fn free_at(&self, now: Time) -> Time {
+        self.busy_until.max(now)
+    }
+
+    /// What runs ends at this time, or has ended.
+    pub fn set_busy_until(&mut self, at: Time) {
+        (self.busy_until, self.busy_deviation_ns) = (at, 0.0);
+    }
+
+    fn begin(&self, now: Time) -> Outlook {
+        Outlook::from(self.free_at(now), self.busy_deviation_ns)
+    }
+
+    /// Takes out all that waits.
+    pub fn take_waiting(&mut self) -> Vec<Request> {
+        self.waiting = 0;
+        self.agenda.upcoming.clear();
+        let mut all = self.best_effort.take_all();
+        all.extend(self.queues.iter_mut().flat_map(|(_, queue)| queue.drain(..)));
+        all
+    }
+
+    /// When a request would be answered if it came now, and where it would run, such that no one who waits is late for it;
+    /// `None` where its model does not run here.
+    pub fn prospect(
+        &self,
+        request: &Request,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Option<Prospect> {
+        let newcomer = Newcomer {
+            place: self.place(request.model)?,
+            deadline: request.deadline,
+            certainty: latency.certainty(request.model),
+        };
+        if request.deadline == Time::NEVER {
+            let after = self.agenda.after(self.begin(now), ..).at;
+            let finish = after + self.best_effort.work(request.model, latency);
+            return Some(Prospect { finish, newcomer, spot: None });
+        }
+        let (largest, spread) =
+            (latency.largest_batch(request.model), latency.spread(request.model));
+        let cost_of = |count: u32| {
+            (count <= largest.max(1)).then(|| Cost::new(latency.of(request.model, count), spread))
+        };
+        let (outlook, spot) = self.agenda.spot(self.begin(now), newcomer, cost_of);
+        let finish = outlook.surely_at(newcomer.certainty);
+        Some(Prospect { finish, newcomer, spot: Some(spot) })
+    }
+
+    /// Takes in a request whose prospect was asked for just now, or says why not: it would be late, or there is no room.
+    pub fn admit(&mut self, request: Request, prospect: Prospect) -> Result<(), Refusal> {
+        if self.waiting >= self.limit {
+            return Err(Refusal::QueueFull);
+        }
+        if prospect.finish > request.deadline {
+            return Err(Refusal::TooLate { predicted: prospect.finish.since(request.arrived) });
+        }
+        self.waiting += 1;
+        match prospect.spot {
+            None => self.best_effort.put(prospect.newcomer.place, request),
+            Some(spot) => {
+                self.queues[prospect.newcomer.place].1.push_back(request);
+                self.agenda.take_in(prospect.newcomer, spot);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a request that was accepted before, elsewhere, whose prospect was asked for just now. It runs by its
+    /// deadline among those of its model.
+    pub fn put(&mut self, request: Request, prospect: Prospect) {
+        self.waiting += 1;
+        let Some(spot) = prospect.spot else {
+            self.best_effort.put(prospect.newcomer.place, request);
+            return;
+        };
+        let place = prospect.newcomer.place;
+        let queue = &mut self.queues[place].1;
+        let after = queue.partition_point(|other| other.deadline <= request.deadline);
+        queue.insert(after, request);
+        self.agenda.take_in(prospect.newcomer, spot);
+        // Those behind it may have moved to the next batch.
+        let queue = &self.queues[place].1;
+        let own = self.agenda.upcoming.iter_mut().filter(|batch| batch.place == place);
+        let mut first = 0;
+        for batch in own {
+            let count = batch.count as usize;
+            batch.deadline = earliest(queue, first, count);
+            first += count;
+        }
+    }
+}
+
+/// The earliest deadline among so many requests from one on.
+fn earliest(queue: &VecDeque<Request>, first: usize, count: usize) -> Time {
+    let deadlines = queue.range(first..first + count).map(|request| request.deadline);
+    deadlines.min().unwrap_or(Time::NEVER)
+}
+
+/// What a batch costs.
+fn cost(latency: &impl BatchLatency, model: ModelId, count: u32) -> Cost {
+    match count {
+        0 => Cost::default(),
+        _ => Cost::new(latency.of(model, count), latency.spread(model)),
+    }
+}

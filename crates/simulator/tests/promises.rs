@@ -1,0 +1,138 @@
+//! Promises: what a lane accepts is answered in time, under every load, and it does not refuse what it could have served.
+
+use std::sync::Arc;
+
+use weft_scheduler::plan::Slo;
+use weft_scheduler::policies::{EqualPartitions, TimeSharing};
+use weft_scheduler::{
+    Action, Event, FixedServing, ModelId, Policy, Profile, ProfilePoint, ServedDevice, Span, Time,
+};
+use weft_simulator::{Load, Outcome, SimulatedModel, World, run};
+
+const UNITS: u32 = 16;
+
+/// One item alone on the device takes `us`; of that, `fixed` does not grow with the batch, and half gains from units.
+fn profile(us: f64, fixed: f64) -> Arc<Profile> {
+    let grid =
+        [1u32, 4, 16].into_iter().flat_map(|batch| [1, 4, UNITS].map(|units| (batch, units)));
+    let point = |(batch, units): (u32, u32)| {
+        let items = fixed + (1.0 - fixed) * f64::from(batch);
+        let spread = 0.5 + 0.5 * f64::from(UNITS) / f64::from(units);
+        let latency = Span::from_us(us * items * spread);
+        ProfilePoint { batch, units, latency, dram_bytes: 0.0 }
+    };
+    Arc::new(Profile::new(&grid.map(point).collect::<Vec<_>>(), 0).unwrap())
+}
+
+/// A kind of load.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    /// What all models together ask for, in relation to what they could get in batches of half their objective.
+    load: f64,
+    burstiness: f64,
+    noise: f64,
+}
+
+/// Models of different sizes with tight and loose objectives, each with the same share of the load.
+fn world(kind: Kind, seed: u64) -> World {
+    // (one item in microseconds, what batches save of it, the objective in relation to it)
+    let all = [
+        (300.0, 0.8, 2.5),
+        (900.0, 0.6, 5.0),
+        (150.0, 0.9, 30.0),
+        (1500.0, 0.5, 5.0),
+        (500.0, 0.7, 10.0),
+    ];
+    let count = 1 + seed as usize % all.len();
+    let model = |index: usize| {
+        let (us, fixed, factor) = all[(index + seed as usize) % all.len()];
+        let profile = profile(us, fixed);
+        let latency = Span::from_us(us * factor);
+        let fits = |batch: &u32| profile.latency(*batch, UNITS) * 2.0 <= latency;
+        let batch = (1..=16).rev().find(fits).unwrap_or(1);
+        let most_per_s = f64::from(batch) / profile.latency(batch, UNITS).seconds();
+        let rate_per_s = kind.load * most_per_s / count as f64;
+        SimulatedModel {
+            name: format!("model {index}"),
+            profile,
+            load: Load::Gamma { rate_per_s, burstiness: kind.burstiness },
+            slo: Some(Slo { percentile: 0.99, latency }),
+            weight: 1.0,
+            priority: 0,
+        }
+    };
+    World {
+        models: (0..count).map(model).collect(),
+        units: UNITS,
+        bandwidth_bytes_per_s: 4.8e12,
+        memory_bytes: 1 << 37,
+        preparation: Span::from_us(2000.0),
+        noise: kind.noise,
+        length: Span::from_s(2.0),
+        seed,
+    }
+}
+
+/// Partitions of different sizes, with models in several of them and several models in each.
+struct Overlapping(FixedServing);
+
+impl Overlapping {
+    fn new(device: ServedDevice) -> Self {
+        let models = device.all_models();
+        let some = |chosen: fn(usize) -> bool| {
+            models
+                .iter()
+                .enumerate()
+                .filter(move |(index, _)| chosen(*index))
+                .map(|(_, model)| *model)
+        };
+        let limited: Vec<(ModelId, u32)> = models.iter().map(|(model, _)| (*model, 4)).collect();
+        let partitions = [
+            (UNITS / 2, some(|index| index % 2 == 0).collect()),
+            (UNITS / 4, some(|index| index % 3 != 0).collect()),
+            (UNITS / 4, limited),
+        ];
+        Self(FixedServing::new(device, &partitions))
+    }
+}
+
+impl Policy for Overlapping {
+    fn name(&self) -> &'static str {
+        "overlapping"
+    }
+
+    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
+        self.0.react(event, now, actions);
+    }
+}
+
+/// The share of accepted requests that were answered in time.
+fn kept(outcome: &Outcome) -> f64 {
+    let in_time: u64 = outcome.models.iter().map(|model| model.in_time).sum();
+    let broken: u64 = outcome.models.iter().map(|model| model.late + model.shed).sum();
+    in_time as f64 / (in_time + broken).max(1) as f64
+}
+
+#[test]
+fn what_is_accepted_is_answered_in_time() {
+    for noise in [0.0, 0.05] {
+        for burstiness in [1.0, 4.0] {
+            for load in [0.5, 0.9, 2.0] {
+                for seed in 0..5 {
+                    let kind = Kind { load, burstiness, noise };
+                    let world = world(kind, seed);
+                    let policies: [Box<dyn Policy>; 3] = [
+                        Box::new(TimeSharing::new(world.served_device())),
+                        Box::new(EqualPartitions::new(world.served_device())),
+                        Box::new(Overlapping::new(world.served_device())),
+                    ];
+                    for mut policy in policies {
+                        let kept = kept(&run(&world, &mut *policy).unwrap());
+                        let least = if noise == 0.0 { 1.0 } else { 0.99 };
+                        assert!(kept >= least, "{} {kind:?} {seed}: {kept}", policy.name());
+                    }
+                }
+            }
+        }
+    }
+}
