@@ -1,6 +1,7 @@
 //! Who runs where and when. This crate decides and does nothing: it reads no clock, starts no thread and touches no device.
 
 pub mod document;
+pub mod fleet;
 mod identity;
 mod lane;
 mod latency;

@@ -5,6 +5,7 @@ mod arrivals;
 mod capacity;
 mod closed_loop;
 mod event_queue;
+mod fleet;
 mod histogram;
 mod load;
 mod observer;
@@ -21,6 +22,7 @@ mod world;
 
 pub use arrivals::Arrivals;
 pub use capacity::{Capacity, capacity};
+pub use fleet::{DeviceOutcome, FleetError, FleetOutcome, run_fleet};
 pub use histogram::Histogram;
 pub use load::Load;
 pub use observer::{Executed, Observer};

@@ -85,6 +85,17 @@ impl Load {
         }
     }
 
+    /// The rate over a long time.
+    pub fn mean_per_s(&self) -> f64 {
+        match *self {
+            Load::SquareWave { high_per_s, low_per_s, share, .. } => {
+                low_per_s + (high_per_s - low_per_s) * share
+            }
+            Load::Diurnal { low_per_s, high_per_s, .. } => (low_per_s + high_per_s) / 2.0,
+            _ => self.rate_per_s(Time::START),
+        }
+    }
+
     /// The same load with its rates multiplied, or its clients.
     pub fn scaled(&self, factor: f64) -> Self {
         match *self {
@@ -168,7 +179,7 @@ mod tests {
         for (seconds, rate) in [(0.0, 10.0), (2.0, 50.0), (4.0, 90.0), (8.0, 10.0), (14.0, 50.0)] {
             assert!((load.rate_per_s(at(seconds)) - rate).abs() < 1e-6, "at {seconds}");
         }
-        assert_eq!(load.greatest_per_s(), 90.0);
+        assert_eq!((load.greatest_per_s(), load.mean_per_s()), (90.0, 50.0));
     }
 
     #[test]

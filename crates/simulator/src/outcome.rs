@@ -59,6 +59,15 @@ pub struct Reconfigurations {
     pub deactivated: u64,
 }
 
+impl Reconfigurations {
+    /// Counts what another has counted.
+    pub fn merge(&mut self, other: Reconfigurations) {
+        self.prepared += other.prepared;
+        self.activated += other.activated;
+        self.deactivated += other.deactivated;
+    }
+}
+
 /// What came of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {

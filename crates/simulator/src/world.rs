@@ -55,6 +55,11 @@ impl World {
         world
     }
 
+    /// The same device without its models.
+    pub(crate) fn without_models(&self) -> Self {
+        Self { models: Vec::new(), ..*self }
+    }
+
     /// The rate at which a model's requests come at an instant. Clients wait for answers, which take at least as long as
     /// on a device of their own.
     fn expected_per_s(&self, model: &SimulatedModel, at: Time) -> f64 {
