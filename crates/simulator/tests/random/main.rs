@@ -3,6 +3,7 @@
 mod witness;
 mod worlds;
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ops::Range;
 
@@ -14,6 +15,9 @@ use witness::Witness;
 
 /// How many worlds each test runs, unless it is said otherwise.
 const SIMULATIONS: u64 = 24;
+
+/// Policies that predict nothing at the door, and so promise nothing.
+const WITHOUT_PROMISES: [&str; 2] = ["round-robin", "clockwork"];
 
 fn number(variable: &str) -> Option<u64> {
     env::var(variable).ok().map(|text| text.parse().expect("a whole number"))
@@ -54,6 +58,31 @@ fn no_request_is_lost_or_answered_twice_and_units_have_one_owner() {
             let repeated = run(&world, &mut *policy.make(world.served_device()));
             assert_eq!(repeated.as_ref(), Ok(&outcome), "{place}: the same seed, another outcome");
         }
+    }
+}
+
+/// Of all that a policy accepts, 99 of a hundred are answered in time; in no world is it much less.
+#[test]
+fn promises_are_kept() {
+    // By policy, over all worlds: accepted requests, and those of them that were answered in time.
+    let mut totals: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for seed in seeds() {
+        let world = worlds::with_objectives(seed);
+        for policy in ALL.iter().filter(|policy| !WITHOUT_PROMISES.contains(&policy.name)) {
+            let place = place(seed, policy);
+            let (outcome, _) = play(&world, policy, &place);
+            let total = totals.entry(policy.name).or_default();
+            let all = outcome.total();
+            let (accepted, kept) = (all.arrived - all.refused, outcome.promises_kept());
+            total.0 += accepted;
+            total.1 += all.in_time;
+            let is_kept = kept >= 0.97 || accepted < 500;
+            assert!(is_kept, "{place}: {kept:.4} of {accepted} promises kept");
+        }
+    }
+    for (policy, (accepted, in_time)) in totals {
+        let kept = in_time as f64 / accepted.max(1) as f64;
+        assert!(kept >= 0.99, "{policy} kept {kept:.4} of {accepted} promises");
     }
 }
 

@@ -36,6 +36,19 @@ pub(crate) fn any(seed: u64) -> World {
     world(seed, &bounds)
 }
 
+/// Every model has an objective that can be kept, and durations stray by a few percent.
+pub(crate) fn with_objectives(seed: u64) -> World {
+    let bounds = Bounds {
+        load: (0.1, 2.0),
+        slo_factor: (2.0, 10.0),
+        best_effort: 0.0,
+        noise: (0.0, 0.04),
+        has_all_loads: true,
+        seconds: 0.6,
+    };
+    world(seed, &bounds)
+}
+
 /// A load that a device carries, with objectives that leave room, for some seconds.
 pub(crate) fn moderate(seed: u64) -> World {
     let bounds = Bounds {
