@@ -11,12 +11,12 @@ use weft_simulator::{Scenario, Trace, WorkloadFiles, World};
 
 #[derive(Args)]
 pub(crate) struct WorkloadOptions {
-    /// The workload: a TOML file that names profiles, models, rates and objectives; see docs/simulation.md
+    /// A TOML file of models, rates and objectives; see docs/simulation.md
     workload: PathBuf,
     /// Multiply all rates
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     scale: f64,
-    /// Multiply all objectives: below 1 they are tighter
+    /// Multiply all objectives
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     slo_scale: f64,
 }

@@ -28,22 +28,26 @@ const DOES_NOT_FIT: u8 = 1;
 
 const EXAMPLES: &str = "\
 Examples:
-  weft plan workloads/four-models.toml               the plan, drawn in the terminal
-  weft plan workloads/four-models.toml --scale 4     at four times the rates: what falls short, and by how much
-  weft plan workload.toml --slo-scale 0.5            with objectives half as long
-  weft plan workload.toml --json plan.json --svg plan.svg
+  # the plan, drawn in the terminal and to files
+  weft plan workloads/four-models.toml --svg plan.svg --json plan.json
+  # at six times the rates: what falls short, and what would help
+  weft plan workloads/four-models.toml --scale 6
+  # with objectives half as long
+  weft plan workloads/four-models.toml --slo-scale 0.5
 
-In the drawing a partition is as wide as it has units, and a band is as high as the share of the partition's time that a
-model takes; the rest of the time is empty. Loads that change are planned for at their highest rate, or at --at.
+In the drawing a partition is as wide as it has units, and a band is as high
+as the share of the partition's time that a model takes; the rest of the time
+is empty. Loads that change are planned for at their highest rate, or at --at.
 
-Exit code: 0 when every SLO holds, 1 when something does not fit, 2 for bad input.";
+Exit code: 0 when every SLO holds, 1 when something does not fit, 2 for bad
+input.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     #[command(flatten)]
     workload: WorkloadOptions,
-    /// Plan for the rates at this time instead of each model's highest
+    /// Plan for the rates at this time, not for the highest
     #[arg(long, value_name = "SECONDS")]
     at: Option<f64>,
     /// Also write the plan as JSON to this file

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use weft_scheduler::policies::{ALL, KnownPolicy};
 
 use crate::progress;
@@ -24,29 +24,35 @@ use play::Played;
 
 const EXAMPLES: &str = "\
 Examples:
-  weft simulate workloads/four-models.toml                         every policy, side by side
-  weft simulate workloads/four-models.toml --scale 3 --svg report.svg
-  weft simulate workload.toml --policies clockwork --trace trace.json    open it in ui.perfetto.dev or chrome://tracing
-  weft simulate workloads/four-models.toml --max-rate              the most load that each policy carries
-  weft simulate workload.toml --max-rate --slo-scale 0.5           the same under objectives half as long
+  # every policy, side by side, on twice the load
+  weft simulate workloads/four-models.toml --scale 2 --svg report.svg
+  # who ran where and when, for ui.perfetto.dev or chrome://tracing
+  weft simulate workload.toml --policies clockwork --trace trace.json
+  # the most load that each policy carries, under objectives half as long
+  weft simulate workloads/four-models.toml --max-rate --slo-scale 0.5
 
 The same seed gives the same results. Bad input ends in exit code 2.";
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub(crate) struct Options {
     #[command(flatten)]
     workload: WorkloadOptions,
-    /// Policies to run, side by side [default: all]
-    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(policy_names()))]
+    /// Policies to run, of those below; with commas [default: all]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(ALL.iter().map(|known| known.name)),
+        hide_possible_values = true
+    )]
     policies: Vec<String>,
-    /// What everything is drawn from, instead of the workload's seed
+    /// Draw from this seed instead of the workload's
     #[arg(long)]
     seed: Option<u64>,
-    /// Search the greatest factor on all rates at which a policy still answers the --target share in time
+    /// Search the greatest factor on all rates that each policy carries
     #[arg(long, conflicts_with_all = ["svg", "trace", "all_models"])]
     max_rate: bool,
-    /// The share of all requests that must be answered in time for --max-rate
+    /// What it carries: this share of requests in time
     #[arg(long, value_name = "SHARE", default_value_t = 0.99, requires = "max_rate")]
     target: f64,
     /// Show every model, also where there are many
@@ -58,14 +64,17 @@ pub(crate) struct Options {
     /// Also draw the results as an SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Also write who ran where and when, for Perfetto or Chrome; of several policies each to a file of its own
+    /// Also write who ran where and when; a file for each policy
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
 
-/// The policies' names, with what each does.
-fn policy_names() -> Vec<PossibleValue> {
-    ALL.iter().map(|known| PossibleValue::new(known.name).help(known.description)).collect()
+/// The policies, with what each does, and examples.
+fn after_help() -> String {
+    let width = ALL.iter().map(|known| known.name.len()).max().unwrap_or(0);
+    let line = |known: &KnownPolicy| format!("  {:width$}  {}", known.name, known.description);
+    let policies: Vec<String> = ALL.iter().map(line).collect();
+    format!("Policies:\n{}\n\n{EXAMPLES}", policies.join("\n"))
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
