@@ -43,6 +43,18 @@ fn every_plan_keeps_every_invariant_whatever_is_asked() {
 }
 
 #[test]
+fn dozens_of_quiet_models_share_partitions() {
+    let mut dice = Dice::new(15);
+    let kind = Kind { models: 100, units: 4, batches: vec![1, 2, 4, 8, 16], load: 0.002 };
+    let drawn = RandomDemands::draw(&kind, &mut dice);
+    let demands = drawn.demands();
+    let plan = plan_partitions(&demands, &drawn.facts, Effort::Thorough);
+    assert_eq!(plan.check(&demands, &drawn.facts), []);
+    let most = plan.partitions.iter().map(|partition| partition.shares.len()).max();
+    assert!(most > Some(30), "{most:?}");
+}
+
+#[test]
 fn more_units_never_serve_less() {
     let mut dice = Dice::new(12);
     for instance in 0..10 {

@@ -137,7 +137,7 @@ impl Table<'_> {
 
     fn try_other_batches(&mut self, indices: &mut Vec<usize>) {
         let counts = self.slot.seats.iter().map(|seat| self.candidates[seat.model].batches.len());
-        let combinations: usize = counts.product();
+        let combinations = counts.fold(1usize, usize::saturating_mul);
         if combinations <= MOST_COMBINATIONS {
             for combination in 0..combinations {
                 self.set_combination(indices, combination);
