@@ -16,6 +16,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
         assemble: |network| assemble(network, &BERT_BASE),
     },
     Entry {
+        name: "bert_small",
+        family: "bert",
+        takes: BERT_SMALL.takes(),
+        parameters: 28_763_648,
+        assemble: |network| assemble(network, &BERT_SMALL),
+    },
+    Entry {
         name: "minilm_l6",
         family: "bert",
         takes: MINILM_L6.takes(),
@@ -50,6 +57,8 @@ impl Size {
 
 const BERT_BASE: Size =
     Size { vocabulary: 30522, positions: 512, hidden: 768, layers: 12, heads: 12, inner: 3072 };
+const BERT_SMALL: Size =
+    Size { vocabulary: 30522, positions: 512, hidden: 512, layers: 4, heads: 8, inner: 2048 };
 const MINILM_L6: Size =
     Size { vocabulary: 30522, positions: 512, hidden: 384, layers: 6, heads: 12, inner: 1536 };
 const TINY: Size =

@@ -14,6 +14,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
         assemble: |network| assemble(network, &DENSENET121),
     },
     Entry {
+        name: "densenet169",
+        family: "densenet",
+        takes: Takes::Images { side: 224, smallest: Some(32) },
+        parameters: 14_149_480,
+        assemble: |network| assemble(network, &DENSENET169),
+    },
+    Entry {
         name: "tiny_densenet",
         family: "densenet",
         takes: Takes::Images { side: 32, smallest: Some(16) },
@@ -31,6 +38,7 @@ struct Size {
 }
 
 const DENSENET121: Size = Size { stem: 64, growth: 32, blocks: &[6, 12, 24, 16], classes: CLASSES };
+const DENSENET169: Size = Size { stem: 64, growth: 32, blocks: &[6, 12, 32, 32], classes: CLASSES };
 const TINY: Size = Size { stem: 16, growth: 8, blocks: &[3, 4], classes: TINY_CLASSES };
 
 const EPSILON: f32 = 1e-5;

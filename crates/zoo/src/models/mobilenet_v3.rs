@@ -14,6 +14,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
         assemble: |network| assemble(network, &LARGE),
     },
     Entry {
+        name: "mobilenet_v3_small",
+        family: "mobilenet_v3",
+        takes: Takes::Images { side: 224, smallest: Some(32) },
+        parameters: 2_542_856,
+        assemble: |network| assemble(network, &SMALL),
+    },
+    Entry {
         name: "tiny_mobilenet_v3",
         family: "mobilenet_v3",
         takes: Takes::Images { side: 32, smallest: Some(16) },
@@ -79,6 +86,25 @@ const LARGE: Size = Size {
         block(5, 960, 160, true, HardSwish, 1),
     ],
     hidden: 1280,
+    classes: CLASSES,
+    primitives: false,
+};
+const SMALL: Size = Size {
+    stem: 16,
+    blocks: &[
+        block(3, 16, 16, true, Relu, 2),
+        block(3, 72, 24, false, Relu, 2),
+        block(3, 88, 24, false, Relu, 1),
+        block(5, 96, 40, true, HardSwish, 2),
+        block(5, 240, 40, true, HardSwish, 1),
+        block(5, 240, 40, true, HardSwish, 1),
+        block(5, 120, 48, true, HardSwish, 1),
+        block(5, 144, 48, true, HardSwish, 1),
+        block(5, 288, 96, true, HardSwish, 2),
+        block(5, 576, 96, true, HardSwish, 1),
+        block(5, 576, 96, true, HardSwish, 1),
+    ],
+    hidden: 1024,
     classes: CLASSES,
     primitives: false,
 };

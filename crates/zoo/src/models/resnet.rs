@@ -14,11 +14,25 @@ pub(crate) const ENTRIES: &[Entry] = &[
         assemble: |network| assemble(network, &RESNET18),
     },
     Entry {
+        name: "resnet34",
+        family: "resnet",
+        takes: Takes::Images { side: 224, smallest: Some(32) },
+        parameters: 21_797_672,
+        assemble: |network| assemble(network, &RESNET34),
+    },
+    Entry {
         name: "resnet50",
         family: "resnet",
         takes: Takes::Images { side: 224, smallest: Some(32) },
         parameters: 25_557_032,
         assemble: |network| assemble(network, &RESNET50),
+    },
+    Entry {
+        name: "resnet101",
+        family: "resnet",
+        takes: Takes::Images { side: 224, smallest: Some(32) },
+        parameters: 44_549_160,
+        assemble: |network| assemble(network, &RESNET101),
     },
     Entry {
         name: "tiny_resnet",
@@ -38,7 +52,9 @@ struct Size {
 }
 
 const RESNET18: Size = Size { width: 64, blocks: &[2, 2, 2, 2], expansion: 1, classes: CLASSES };
+const RESNET34: Size = Size { width: 64, blocks: &[3, 4, 6, 3], expansion: 1, classes: CLASSES };
 const RESNET50: Size = Size { width: 64, blocks: &[3, 4, 6, 3], expansion: 4, classes: CLASSES };
+const RESNET101: Size = Size { width: 64, blocks: &[3, 4, 23, 3], expansion: 4, classes: CLASSES };
 const TINY: Size = Size { width: 8, blocks: &[2, 1, 1], expansion: 2, classes: TINY_CLASSES };
 
 const EPSILON: f32 = 1e-5;

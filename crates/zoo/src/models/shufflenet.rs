@@ -2,30 +2,54 @@
 
 use crate::entry::{Entry, Takes};
 use crate::layers::{Convolution, Window};
-use crate::models::TINY_CLASSES;
+use crate::models::{CLASSES, TINY_CLASSES};
 use crate::network::{Network, Signal, batch, fixed};
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry {
-    name: "tiny_shufflenet",
-    family: "shufflenet",
-    takes: Takes::Images { side: SIDE, smallest: None },
-    parameters: 10_858,
-    assemble,
-}];
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "shufflenet_v2_x1_0",
+        family: "shufflenet",
+        takes: Takes::Images { side: SHUFFLENET_V2_X1_0.side, smallest: None },
+        parameters: 2_278_604,
+        assemble: |network| assemble(network, &SHUFFLENET_V2_X1_0),
+    },
+    Entry {
+        name: "tiny_shufflenet",
+        family: "shufflenet",
+        takes: Takes::Images { side: TINY.side, smallest: None },
+        parameters: 10_858,
+        assemble: |network| assemble(network, &TINY),
+    },
+];
 
-const SIDE: usize = 32;
-const STEM: usize = 12;
-const STAGES: [(usize, usize); 2] = [(24, 2), (48, 3)];
-const HEAD: usize = 64;
+struct Size {
+    side: usize,
+    stem: usize,
+    /// Channels and number of blocks of each stage.
+    stages: &'static [(usize, usize)],
+    head: usize,
+    classes: usize,
+}
+
+const SHUFFLENET_V2_X1_0: Size = Size {
+    side: 224,
+    stem: 24,
+    stages: &[(116, 4), (232, 8), (464, 4)],
+    head: 1024,
+    classes: CLASSES,
+};
+const TINY: Size =
+    Size { side: 32, stem: 12, stages: &[(24, 2), (48, 3)], head: 64, classes: TINY_CLASSES };
+
 const EPSILON: f32 = 1e-5;
 
-fn assemble(network: &mut Network) {
+fn assemble(network: &mut Network, size: &Size) {
     let x = network.input(0);
-    let x = normalised(network, "conv1", x, Convolution::new(STEM, 3).stride(2));
+    let x = normalised(network, "conv1", x, Convolution::new(size.stem, 3).stride(2));
     let x = network.relu(x);
     let mut x = network.max_pool(x, Window::new(3, 2).padding(1));
-    let mut side = SIDE / 4;
-    for (stage, &(channels, blocks)) in STAGES.iter().enumerate() {
+    let mut side = size.side / 4;
+    for (stage, &(channels, blocks)) in size.stages.iter().enumerate() {
         side /= 2;
         for index in 0..blocks {
             let name = format!("stage{}.{index}", stage + 2);
@@ -38,11 +62,11 @@ fn assemble(network: &mut Network) {
             x = shuffle(network, joined, side);
         }
     }
-    let x = normalised(network, "conv5", x, Convolution::new(HEAD, 1));
+    let x = normalised(network, "conv5", x, Convolution::new(size.head, 1));
     let x = network.relu(x);
     let x = network.mean_over_pixels(x, false);
-    let logits = network.classify("fc", x, TINY_CLASSES);
-    network.output("output", logits.id, &[batch(), fixed(TINY_CLASSES)]);
+    let logits = network.classify("fc", x, size.classes);
+    network.output("output", logits.id, &[batch(), fixed(size.classes)]);
 }
 
 fn normalised(network: &mut Network, name: &str, x: Signal, convolution: Convolution) -> Signal {

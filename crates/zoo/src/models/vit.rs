@@ -17,6 +17,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
         assemble: |network| assemble(network, &VIT_B_16),
     },
     Entry {
+        name: "deit_tiny",
+        family: "vit",
+        takes: Takes::Images { side: 224, smallest: None },
+        parameters: 5_717_416,
+        assemble: |network| assemble(network, &DEIT_TINY),
+    },
+    Entry {
         name: "tiny_vit",
         family: "vit",
         takes: Takes::Images { side: 32, smallest: None },
@@ -43,6 +50,15 @@ const VIT_B_16: Size = Size {
     layers: 12,
     heads: 12,
     inner: 3072,
+    classes: CLASSES,
+};
+const DEIT_TINY: Size = Size {
+    patch: 16,
+    patches: 196,
+    hidden: 192,
+    layers: 12,
+    heads: 3,
+    inner: 768,
     classes: CLASSES,
 };
 const TINY: Size = Size {

@@ -58,11 +58,15 @@ fn tiny_models_keep_their_activations_in_range() {
 fn deep_models_keep_their_activations_in_range() {
     for (model, image_side) in [
         ("resnet18", 96),
+        ("resnet34", 96),
         ("resnet50", 96),
+        ("resnet101", 96),
         ("mobilenet_v2", 96),
         ("mobilenet_v3_large", 96),
+        ("mobilenet_v3_small", 96),
         ("efficientnet_b0", 96),
         ("densenet121", 96),
+        ("densenet169", 96),
         ("squeezenet1_1", 96),
         ("inception_v3", 107),
     ] {
@@ -73,7 +77,16 @@ fn deep_models_keep_their_activations_in_range() {
 #[test]
 #[ignore = "minutes on the reference executor"]
 fn large_models_keep_their_activations_in_range() {
-    for model in ["alexnet", "vgg16", "minilm_l6", "bert_base", "vit_b_16"] {
+    for model in [
+        "alexnet",
+        "vgg16",
+        "shufflenet_v2_x1_0",
+        "minilm_l6",
+        "bert_base",
+        "bert_small",
+        "vit_b_16",
+        "deit_tiny",
+    ] {
         check(model, &ZooOptions::default());
     }
 }

@@ -13,16 +13,23 @@ fn models_have_as_many_parameters_as_their_originals() {
         ("alexnet", 61_100_840),
         ("vgg16", 138_357_544),
         ("resnet18", 11_689_512),
+        ("resnet34", 21_797_672),
         ("resnet50", 25_557_032),
+        ("resnet101", 44_549_160),
         ("mobilenet_v2", 3_504_872),
         ("mobilenet_v3_large", 5_483_032),
+        ("mobilenet_v3_small", 2_542_856),
         ("squeezenet1_1", 1_235_496),
+        ("shufflenet_v2_x1_0", 2_278_604),
         ("densenet121", 7_978_856),
+        ("densenet169", 14_149_480),
         ("inception_v3", 23_834_568),
         ("efficientnet_b0", 5_288_548),
         ("bert_base", 109_482_240),
+        ("bert_small", 28_763_648),
         ("minilm_l6", 22_713_216),
         ("vit_b_16", 86_567_656),
+        ("deit_tiny", 5_717_416),
     ];
     for (name, parameters) in originals {
         assert_eq!(entry(name).unwrap().parameters, parameters, "{name}");
@@ -81,7 +88,7 @@ fn outputs_have_the_declared_shapes() {
 #[test]
 fn what_cannot_be_built_says_what_can() {
     let message = build("resnet51", &ZooOptions::default()).unwrap_err().to_string();
-    assert!(message.contains("'resnet51'") && message.contains("resnet50, tiny_resnet"));
+    assert!(message.contains("'resnet51'") && message.contains("resnet101, tiny_resnet"));
     let side = |image_side| ZooOptions { image_side: Some(image_side), ..Default::default() };
     for (model, image_side) in [("alexnet", 64), ("resnet50", 16), ("resnet50", usize::MAX)] {
         let error = build(model, &side(image_side)).unwrap_err();
