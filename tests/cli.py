@@ -1,6 +1,7 @@
 """The command line as a user meets it: good runs, and bad input that must end in exit code 2 and one clear message."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,8 +77,10 @@ def good_runs(folder):
     good("bench", "bench", "model", model, "--batch", "1,2", "--seconds", "0.05", "--steps", says="% of peak")
     profiles, plot = os.path.join(folder, "profiles.toml"), os.path.join(folder, "profiles.svg")
     good("profile", "profile", model, "--batches", "1,2", "--units", 1, "--seconds", "0.02", "-o", profiles, says="1 unit")
+    good("profiles are added to", "profile", model, "zoo:tiny_vgg", "--batches", "1,2", "--units", 1, "--seconds", "0.02", "-o", profiles, "--add", says="tiny_vgg")
+    expect("what was in the file is kept", open(profiles).read().count("[models.") == 2)
     good("profiles are read back and drawn", "profile", "--from", profiles, "--plot", plot, says="tiny")
-    expect("the drawing has a line and a knee per batch", open(plot).read().count("<circle") == 2)
+    expect("the drawing has a line and a knee per batch", open(plot).read().count("<circle") == 4)
     return model, x
 
 
@@ -120,6 +123,13 @@ def bad_profiles(model, folder):
     bad("profile of no seconds", "profile", model, "--seconds=-1", says="--seconds")
     bad("profile of one model twice", "profile", model, model, "--batches", 1, "--units", 1, "--seconds", 0, says="'tiny'")
     bad("profile into no folder", "profile", model, "--batches", 1, "--units", 1, "--seconds", 0, "-o", os.path.join(folder, "no", "p.toml"), says="p.toml")
+    bad("profile with no memory's bandwidth", "profile", model, "--bandwidth", 0, says="--bandwidth")
+    bad("a GPU's options on a CPU", "profile", model, "--choice", "estimated", says="--choice")
+    bad("profiles added to no file", "profile", model, "--add", says="--output")
+    h200 = os.path.join(folder, "h200.toml")
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    shutil.copy(os.path.join(root, "profiles", "h200.toml"), h200)
+    bad("profiles of two devices in one file", "profile", model, "-o", h200, "--add", says="NVIDIA H200")
     path = os.path.join(folder, "bad.toml")
     with open(path, "w") as file:
         file.write("[device]\nname = 'd'\nunits = 0\n[models.a]\nbatches = [1, 1]\n")

@@ -8,6 +8,8 @@ use weft_cpu::{CpuDevice, peak_gflops};
 use weft_cuda::{CudaDevice, CudaOptions, Precision};
 use weft_device::{Device, UnitSet};
 
+use crate::kernel_options::KernelOptions;
+
 /// Which device a command uses, and how.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct DeviceOptions {
@@ -50,6 +52,18 @@ pub(crate) enum OpenDevice {
 impl DeviceOptions {
     /// Opens the device.
     pub(crate) fn open(&self) -> Result<OpenDevice> {
+        self.open_as(|options| options)
+    }
+
+    /// Opens the device with kernels chosen as asked for.
+    pub(crate) fn open_choosing(&self, kernels: KernelOptions) -> Result<OpenDevice> {
+        if self.device == DeviceName::Cpu {
+            ensure!(!kernels.is_given(), "--choice and --no-libraries are for GPUs");
+        }
+        self.open_as(|options| kernels.applied_to(options))
+    }
+
+    fn open_as(&self, choose: impl FnOnce(CudaOptions) -> CudaOptions) -> Result<OpenDevice> {
         match self.device {
             DeviceName::Cpu => {
                 ensure!(self.precision.is_none(), "--precision is for GPUs; a CPU runs at f32");
@@ -57,7 +71,7 @@ impl DeviceOptions {
             }
             DeviceName::Cuda(number) => {
                 let precision = self.precision.unwrap_or_default();
-                let options = CudaOptions { precision, ..Default::default() };
+                let options = choose(CudaOptions { precision, ..Default::default() });
                 Ok(OpenDevice::Cuda(CudaDevice::open(number, options)?))
             }
         }

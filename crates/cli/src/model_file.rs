@@ -63,6 +63,14 @@ pub(crate) fn name(path: &Path) -> String {
     path.file_stem().map_or_else(|| "model".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
+/// The name of a model as it is given on the command line; one that the zoo has not is an error.
+pub(crate) fn name_of(given: &str) -> Result<String> {
+    Ok(match given.strip_prefix("zoo:") {
+        Some(zoo_name) => weft_zoo::entry(zoo_name)?.name.to_string(),
+        None => name(Path::new(given)),
+    })
+}
+
 /// A tensor of random numbers for one input: floats between -1 and 1, small integers, coins for bool.
 pub(crate) fn random_input(
     graph: &Graph,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
 use weft_ir::Graph;
 
+use crate::bandwidth;
 use crate::driver::Context;
 use crate::gpu::{Gpu, GpuMemory};
 use crate::model::CudaModel;
@@ -39,9 +40,19 @@ impl CudaDevice {
         self.gpu.context.chip()
     }
 
+    /// What models run at where nothing else is asked for.
+    pub fn precision(&self) -> Precision {
+        self.gpu.options.precision
+    }
+
     /// The GPU's driver context, for measuring beside what the device does.
     pub fn context(&self) -> &Arc<Context> {
         &self.gpu.context
+    }
+
+    /// What its memory moves in bytes per second, reading and writing, when all SMs copy large buffers.
+    pub fn measure_bandwidth(&self) -> Result<f64, DeviceError> {
+        Ok(bandwidth::measure(&self.gpu.context)?)
     }
 
     /// Loads a model that runs at a precision of its own.

@@ -39,6 +39,8 @@ pub struct CudaExecutable {
     outputs: Vec<OutputSource>,
     output_buffers: Vec<DeviceValue>,
     host_slot_count: usize,
+    /// What one run moves through the GPU's memory, as estimated.
+    dram_bytes: usize,
     report: ExecutionReport,
     memory: IoMemory,
     bases: Bases,
@@ -91,6 +93,7 @@ impl CudaExecutable {
             outputs: plan.outputs,
             output_buffers: plan.output_buffers,
             host_slot_count: plan.host_slot_count,
+            dram_bytes: plan.dram_bytes,
             report: plan.report,
             memory,
             bases,
@@ -195,6 +198,18 @@ impl CudaExecutable {
         unsafe { copy_to_host(stream, destination, outputs.device.address(), outputs.size_bytes) }?;
         transfers.downloaded.record(stream)?;
         transfers.downloaded.synchronize()
+    }
+
+    /// What one run moves through the GPU's memory: the weights once, and what its L2 cache is too small to keep. An
+    /// estimate, made from the plan alone.
+    pub fn dram_bytes(&self) -> usize {
+        self.dram_bytes
+    }
+
+    /// The GPU's memory that it needs: weights, which executables of the same model share; the arena, which all that
+    /// is prepared on the partition shares; and inputs and outputs of its own.
+    pub fn memory_bytes(&self) -> usize {
+        self.report.weight_bytes + self.report.arena_bytes + self.memory.size_bytes()
     }
 
     /// Fills the partition's arena and the outputs with what is not a number, so that a test sees what the next run

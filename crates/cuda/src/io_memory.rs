@@ -59,6 +59,11 @@ impl IoMemory {
         })
     }
 
+    /// What it takes on the device.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.inputs.size_bytes + self.outputs.size_bytes + self.counters.size_bytes()
+    }
+
     /// The addresses that the plan's places stand for, with the arena at `arena`.
     pub(crate) fn bases(&self, arena: u64) -> Bases {
         Bases {

@@ -4,6 +4,7 @@
 //! kernel templates into machine code, `kernels` says how each kernel is launched, `plan` makes an execution plan of a
 //! model, and the rest is the device as [`weft_device`] describes it.
 
+mod bandwidth;
 mod bound;
 mod bound_work;
 mod chip;

@@ -10,6 +10,7 @@ mod statistics;
 mod steps;
 mod timing;
 
+pub(crate) use gpu::median_us;
 pub(crate) use timing::Subject;
 
 use anyhow::Result;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use weft_cpu::CpuDevice;
-use weft_device::{Device, Executable, ExecutionReport, UnitSet};
+use weft_device::{Device, Executable, ExecutionReport, LoadedModel, Partition, UnitSet};
 use weft_ir::{Graph, Value};
 
 use super::statistics::median;
@@ -29,11 +29,20 @@ impl Subject {
     ) -> Result<Self> {
         let graph = model_file::load(path)?;
         let shapes = dimensions.shapes(&graph, batch)?;
-        let inputs =
-            model_file::random_inputs(&graph, &shapes, 1)?.into_iter().map(Value::Tensor).collect();
         let model = device.load(&model_file::name(path), &graph)?;
-        let executable = device.partition(units)?.prepare(&*model, &shapes)?;
-        Ok(Self { graph, inputs, executable })
+        Self::of_loaded(&*model, &shapes, &*device.partition(units)?)
+    }
+
+    /// Prepares a model that is loaded for random inputs of these shapes.
+    pub(crate) fn of_loaded(
+        model: &dyn LoadedModel,
+        shapes: &[Vec<usize>],
+        partition: &dyn Partition,
+    ) -> Result<Self> {
+        let graph = model.graph().clone();
+        let inputs = model_file::random_inputs(&graph, shapes, 1)?;
+        let executable = partition.prepare(model, shapes)?;
+        Ok(Self { graph, inputs: inputs.into_iter().map(Value::Tensor).collect(), executable })
     }
 
     /// Runs once, and says how long it took in milliseconds.

@@ -1,4 +1,4 @@
-//! Copies between the host and the GPU, in a stream, or with the host waiting for them.
+//! Copies between the host and the GPU, and on the GPU, in a stream, or with the host waiting for them.
 
 use super::context::Context;
 use super::error::{CudaError, checked};
@@ -40,6 +40,25 @@ pub unsafe fn copy_to_host(
     stream.context().bind_to_thread()?;
     // SAFETY: the caller vouches for both ranges.
     unsafe { checked!(cuMemcpyDtoHAsync_v2(destination.cast(), source, size_bytes, stream.raw())) }
+}
+
+/// Adds a copy from memory of the GPU to other memory of it to a stream.
+///
+/// # Safety
+/// `size_bytes` bytes at `source` and at `destination` are memory of the GPU, as long as the work, or a graph of it, may
+/// run, and do not overlap.
+pub unsafe fn copy_on_device(
+    stream: &Stream,
+    destination: u64,
+    source: u64,
+    size_bytes: usize,
+) -> Result<(), CudaError> {
+    if size_bytes == 0 {
+        return Ok(());
+    }
+    stream.context().bind_to_thread()?;
+    // SAFETY: the caller vouches for both ranges.
+    unsafe { checked!(cuMemcpyDtoDAsync_v2(destination, source, size_bytes, stream.raw())) }
 }
 
 /// Adds filling memory of the GPU with one byte to a stream.

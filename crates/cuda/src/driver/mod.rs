@@ -18,7 +18,7 @@ mod tensor_map;
 
 pub use arena::GrowableBuffer;
 pub use context::Context;
-pub use copy::{copy_to_device, copy_to_host, fill};
+pub use copy::{copy_on_device, copy_to_device, copy_to_host, fill};
 pub use error::{CompileFailure, CudaError, FailedCall, Version};
 pub use event::Event;
 pub use graph::{GraphExec, capture};

@@ -15,6 +15,7 @@ use super::siblings;
 use super::steps::{DeviceStep, DeviceValue, HostOperand, HostSource, HostStep, Stage};
 use super::target::Target;
 use super::task::{Selector, Task, Tasks, Work, tasks};
+use super::traffic::dram_bytes;
 use super::{ExecutionPlan, OutputSource, PlannedInput};
 use crate::Storage;
 use crate::kernels::convert::convert_launch;
@@ -253,9 +254,11 @@ impl Builder<'_> {
             output_buffers,
             host_slot_count: self.host_slots.len(),
             counter_count: self.binder.counter_count,
+            dram_bytes: 0,
             report: self.report,
         };
         plan.report.weight_bytes = plan.weights().iter().map(|weights| weights.size_bytes).sum();
+        plan.dram_bytes = dram_bytes(plan.report.weight_bytes, self.tasks, self.graph, self.target);
         plan
     }
 }

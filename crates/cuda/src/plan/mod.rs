@@ -17,6 +17,7 @@ pub(crate) mod target;
 mod task;
 #[cfg(test)]
 mod tests;
+mod traffic;
 pub(crate) mod transfer;
 
 pub(crate) use build::build;
@@ -45,6 +46,8 @@ pub(crate) struct ExecutionPlan {
     pub(crate) host_slot_count: usize,
     /// How many words the launches count in.
     pub(crate) counter_count: usize,
+    /// What one run moves through the GPU's memory, as estimated.
+    pub(crate) dram_bytes: usize,
     pub(crate) report: ExecutionReport,
 }
 

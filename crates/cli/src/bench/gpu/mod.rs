@@ -21,6 +21,7 @@ use finding::Finding;
 pub(crate) use options::Options;
 use options::TableName;
 use rig::Rig;
+pub(crate) use running::median_us;
 use torch::Torch;
 
 use crate::describe;

@@ -5,11 +5,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use weft_cuda::{Choice, CudaOptions, Precision};
+use weft_cuda::{CudaOptions, Precision};
 
 use super::correctness::Selection;
 use super::headline;
 use crate::device::DeviceName;
+use crate::kernel_options::KernelOptions;
 
 /// Batches that are compared where nothing else is asked for.
 const COMPARED_BATCHES: [usize; 2] = [1, 2];
@@ -34,12 +35,8 @@ pub(crate) struct Options {
     /// What models run at: f16, bf16, tf32 or f32 [default: f16, and all of them for correctness]
     #[arg(long)]
     precision: Option<Precision>,
-    /// How kernels are chosen: as estimated, or as measured on the partition, which takes longer to prepare
-    #[arg(long, value_enum, default_value = "measured")]
-    choice: ChoiceName,
-    /// Choose among Weft's own kernels alone, not those of cuBLASLt and cuDNN
-    #[arg(long)]
-    no_libraries: bool,
+    #[command(flatten)]
+    kernels: KernelOptions,
     /// What the inputs for correctness are drawn from [default: the time]
     #[arg(long)]
     pub(super) seed: Option<u64>,
@@ -84,21 +81,6 @@ impl TableName {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ChoiceName {
-    Estimated,
-    Measured,
-}
-
-impl From<ChoiceName> for Choice {
-    fn from(name: ChoiceName) -> Self {
-        match name {
-            ChoiceName::Estimated => Choice::Estimated,
-            ChoiceName::Measured => Choice::Measured,
-        }
-    }
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| format!("'{text}' is not a number of seconds"))?;
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
@@ -135,20 +117,12 @@ impl Options {
     /// How the GPU is opened.
     pub(super) fn cuda(&self) -> CudaOptions {
         let precision = self.precision.unwrap_or_default();
-        CudaOptions {
-            precision,
-            choice: self.choice.into(),
-            uses_libraries: !self.no_libraries,
-            ..Default::default()
-        }
+        self.kernels.applied_to(CudaOptions { precision, ..Default::default() })
     }
 
     /// How kernels are chosen, in a word.
     pub(super) fn choice(&self) -> &'static str {
-        match self.choice {
-            ChoiceName::Estimated => "estimated",
-            ChoiceName::Measured => "measured",
-        }
+        self.kernels.choice()
     }
 
     fn models(&self) -> Vec<String> {
@@ -187,6 +161,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use weft_cuda::Choice;
 
     use super::*;
 

@@ -8,8 +8,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use weft_cuda::CudaExecutable;
 
+use crate::bench::statistics::median;
+
+/// Runs before those that count, however long each takes.
+const WARM_UP_RUNS: usize = 3;
+/// Runs that a median is of at least.
+const MEDIAN_RUNS: usize = 5;
+
 /// Something that is launched, and waited for.
-pub(super) trait Launched: Sync {
+pub(crate) trait Launched: Sync {
     /// Starts a run and does not wait for its end.
     fn launch(&self) -> Result<()>;
 
@@ -69,6 +76,13 @@ pub(super) fn latencies_us(subject: &impl Launched, length: AtLeast) -> Result<V
         times.push(microseconds(start.elapsed()));
     }
     Ok(times)
+}
+
+/// The median latency in microseconds over as many runs as fit into `time`, and a few where it is too short; a quarter
+/// as long before is warm-up.
+pub(crate) fn median_us(subject: &impl Launched, time: Duration) -> Result<f64> {
+    latencies_us(subject, AtLeast { runs: WARM_UP_RUNS, time: time / 4 })?;
+    Ok(median(&latencies_us(subject, AtLeast { runs: MEDIAN_RUNS, time })?))
 }
 
 /// A duration in microseconds.
@@ -188,6 +202,15 @@ mod tests {
         let time = Duration::from_millis(5);
         let times = latencies_us(&subject, AtLeast { runs: 1, time }).unwrap();
         assert!(begin.elapsed() >= time && times.len() > 1);
+    }
+
+    #[test]
+    fn a_median_is_of_a_few_runs_however_long_they_take() {
+        let subject = Counted::default();
+        assert!(median_us(&subject, NO_TIME).unwrap() >= 0.0);
+        assert_eq!(subject.runs(), WARM_UP_RUNS + MEDIAN_RUNS);
+        let failing = Counted { fails_at: Some(WARM_UP_RUNS + 1), ..Default::default() };
+        assert!(median_us(&failing, NO_TIME).is_err());
     }
 
     #[test]

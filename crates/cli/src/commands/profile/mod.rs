@@ -2,7 +2,9 @@
 
 mod bandwidth;
 mod measure;
+mod model;
 mod plot;
+mod record;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +14,10 @@ use clap::Args;
 use weft_scheduler::{Profile, ProfileSet};
 
 use crate::device::DeviceOptions;
+use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::table::Table;
+use measure::Measured;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -22,26 +26,31 @@ pub(crate) struct Options {
     models: Vec<String>,
     #[command(flatten)]
     device: DeviceOptions,
+    #[command(flatten)]
+    kernels: KernelOptions,
     /// Batch sizes
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
     batches: Vec<u32>,
     /// Numbers of units: cores of a CPU, groups of SMs of a GPU [default: powers of two, and all]
     #[arg(long, value_delimiter = ',')]
     units: Vec<u32>,
-    /// Seconds to measure each case
-    #[arg(long, default_value_t = 0.5)]
-    seconds: f64,
+    /// Seconds to measure each case [default: 0.5 on a CPU, 0.1 on a GPU]
+    #[arg(long)]
+    seconds: Option<f64>,
     #[command(flatten)]
     dimensions: DimensionOptions,
-    /// Bandwidth of the device's memory in GB/s [default: measured, on a CPU]
+    /// Bandwidth of the device's memory in GB/s [default: measured]
     #[arg(long, value_name = "GB_PER_S")]
     bandwidth: Option<f64>,
     /// What else is to be known of the measurement, for the file's comment
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Write the profiles to this file
+    /// Write the profiles to this file, after every model
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Keep the models that the file has already, and measure the others
+    #[arg(long, requires = "output")]
+    add: bool,
     /// Show the profiles of this file instead of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["models", "output"])]
     from: Option<PathBuf>,
@@ -56,21 +65,25 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let has_threshold = options.threshold > 0.0 && options.threshold < 1.0;
     ensure!(has_threshold, "--threshold must be between 0 and 1");
-    let set = match &options.from {
-        Some(path) => read(path)?,
+    let Measured { set, failures } = match &options.from {
+        Some(path) => Measured { set: read(path)?, failures: Vec::new() },
         None => measure::measure(options)?,
     };
+    if !set.profiles.is_empty() {
+        show(&set, options)?;
+    }
+    ensure!(failures.is_empty(), "{} models failed, first {}", failures.len(), failures[0]);
+    Ok(())
+}
+
+fn show(set: &ProfileSet, options: &Options) -> Result<()> {
     let device = &set.device;
     println!("{}, {} units (a unit is one {})\n", device.name, device.units, device.unit);
-    println!("{}", table(&set, options.threshold).render());
+    println!("{}", table(set, options.threshold).render());
     println!("\nms alone; * is the knee: twice the units gain less than {}", options.threshold);
-    if let Some(path) = &options.output {
-        write(path, &(measure::comment(options) + &set.to_toml()))?;
-    }
-    if let Some(path) = &options.plot {
-        write(path, &plot::svg(&set, options.threshold))?;
-    }
-    Ok(())
+    let Some(path) = &options.plot else { return Ok(()) };
+    fs::write(path, plot::svg(set, options.threshold))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn read(path: &Path) -> Result<ProfileSet> {
@@ -78,10 +91,6 @@ fn read(path: &Path) -> Result<ProfileSet> {
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     ProfileSet::from_toml(&text)
         .map_err(|problems| anyhow::anyhow!("{}:\n{problems}", path.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// One row per model and batch, one column per number of units.

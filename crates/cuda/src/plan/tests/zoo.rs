@@ -40,6 +40,23 @@ pub(super) fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> Ex
     build(graph, &target).unwrap()
 }
 
+#[test]
+fn memory_moves_weights_and_what_the_cache_cannot_keep() {
+    let plan_of = |batch| plan(&specialised("tiny_resnet", batch, 1), 132, Precision::F16);
+    let small = plan_of(1);
+    assert_eq!(small.dram_bytes, small.report.weight_bytes);
+    let large = plan_of(1 << 14);
+    assert!(large.report.arena_bytes > Chip::H200.l2_bytes as usize);
+    // Every value is written and read, in an arena that is used again and again.
+    assert!(large.dram_bytes > large.report.weight_bytes + 2 * large.report.arena_bytes);
+}
+
+#[test]
+fn of_tables_only_the_rows_that_are_read_move() {
+    let plan = plan(&specialised("tiny_bert", 1, 4), 132, Precision::F16);
+    assert!(plan.dram_bytes < plan.report.weight_bytes, "{} bytes", plan.dram_bytes);
+}
+
 /// What must hold of every plan.
 fn check(plan: &ExecutionPlan, chip: Chip, what: &str) {
     let mut counters = 0;
