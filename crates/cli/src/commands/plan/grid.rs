@@ -180,19 +180,24 @@ fn walls(mosaic: &Mosaic, columns: usize) -> Vec<usize> {
     walls
 }
 
-/// The bands that there are rows for; what is past them stands together as the last.
+/// The bands that are due at least half a row, as long as there are rows. What is past them stands together as the last,
+/// since a row for each would make the partition look busier than it is.
 fn shown(bands: &[Band], rows: usize) -> Vec<Band> {
-    if bands.len() <= rows {
-        return bands.to_vec();
-    }
-    let (own, together) = bands.split_at(rows - 1);
+    let is_seen = |band: &&Band| band.busy * rows as f64 >= 0.5;
+    let seen = bands.iter().take_while(is_seen).count().min(rows - 1);
+    let (own, together) = bands.split_at(seen);
     let mut shown = own.to_vec();
-    shown.push(Band {
-        name: format!("+{}", together.len()),
-        rate_per_s: together.iter().map(|band| band.rate_per_s).sum(),
-        busy: together.iter().map(|band| band.busy).sum(),
-        ..together[0].clone()
-    });
+    match together {
+        [] => {}
+        [only] => shown.push(only.clone()),
+        [first, ..] => shown.push(Band {
+            name: format!("+{}", together.len()),
+            batch: None,
+            rate_per_s: together.iter().map(|band| band.rate_per_s).sum(),
+            busy: together.iter().map(|band| band.busy).sum(),
+            ..first.clone()
+        }),
+    }
     shown
 }
 
@@ -224,7 +229,7 @@ mod tests {
     use super::*;
 
     fn band(name: &str, colour: usize, busy: f64) -> Band {
-        Band { name: name.into(), colour, batch: 8, rate_per_s: 123.0, busy }
+        Band { name: name.into(), colour, batch: Some(8), rate_per_s: 123.0, busy }
     }
 
     fn mosaic(tiles: &[(u32, &[f64])], free_units: u32) -> Mosaic {
@@ -310,8 +315,9 @@ mod tests {
         for number in 1..=30 {
             assert!(few.contains(&format!("model {number}")), "{number} in\n{few}");
         }
-        let many = text(&Grid::new(&mosaic(&[(12, &[0.01; 90])], 4), 80));
-        assert!(many.contains("model 39") && many.contains("+51"), "{many}");
+        let shares: Vec<f64> = std::iter::repeat_n(0.02, 30).chain([0.001; 60]).collect();
+        let many = text(&Grid::new(&mosaic(&[(12, &shares)], 4), 80));
+        assert!(many.contains("model 30") && many.contains("+60 "), "{many}");
         assert!(many.contains("P1: 12 units") && many.contains("best") && many.contains("4 free"));
     }
 

@@ -42,11 +42,15 @@ pub(super) fn lines(band: &Band, width: usize, height: usize) -> Vec<String> {
     }
     let Band { name, batch, rate_per_s, busy, .. } = band;
     let rate = rate(*rate_per_s);
+    let batch = batch.map(|batch| format!("b{batch}"));
+    let both = batch.as_ref().map(|batch| format!("{batch} {rate}"));
     if height == 1 {
-        let whole = [format!("{name} b{batch} {rate}"), format!("{name} {rate}"), name.clone()];
-        return vec![fitting(&whole, width).cloned().unwrap_or_else(|| abbreviated(name, width))];
+        let whole = both.map(|both| format!("{name} {both}"));
+        let texts: Vec<String> =
+            whole.into_iter().chain([format!("{name} {rate}"), name.clone()]).collect();
+        return vec![fitting(&texts, width).cloned().unwrap_or_else(|| abbreviated(name, width))];
     }
-    let details = [format!("b{batch} {rate}"), rate, format!("b{batch}")];
+    let details: Vec<String> = both.into_iter().chain([rate]).chain(batch).collect();
     let mut lines = vec![abbreviated(name, width)];
     lines.extend(fitting(&details, width).cloned());
     lines.extend(fitting(&[format!("{:.0} % busy", busy * 100.0)], width).cloned());
@@ -80,7 +84,7 @@ mod tests {
         let band = Band {
             name: "mobilenet_v3_large 12".into(),
             colour: 0,
-            batch: 32,
+            batch: Some(32),
             rate_per_s: 12_345.6,
             busy: 0.456,
         };

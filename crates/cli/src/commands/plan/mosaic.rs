@@ -13,7 +13,7 @@ pub(super) struct Mosaic {
 /// A partition.
 pub(super) struct Tile {
     pub(super) units: u32,
-    /// From the bottom up.
+    /// From the bottom up, the busiest first.
     pub(super) bands: Vec<Band>,
 }
 
@@ -23,7 +23,8 @@ pub(super) struct Band {
     pub(super) name: String,
     /// Models have colours in the order in which they appear, so that neighbours differ.
     pub(super) colour: usize,
-    pub(super) batch: u32,
+    /// The most items that run together; none where the band is of several models.
+    pub(super) batch: Option<u32>,
     pub(super) rate_per_s: f64,
     /// The share of the partition's time.
     pub(super) busy: f64,
@@ -45,7 +46,7 @@ impl Mosaic {
                 Band {
                     name: demands[share.model.index()].name.clone(),
                     colour,
-                    batch: share.batch,
+                    batch: Some(share.batch),
                     rate_per_s: share.rate_per_s,
                     busy: share.busy,
                 }

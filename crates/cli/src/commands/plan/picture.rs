@@ -79,13 +79,9 @@ fn draw_tile(drawing: &mut Drawing, tile: &Tile, (left, right): (f64, f64), y: &
     for band in &tile.bands {
         let colour = palette::colour(band.colour);
         let (bottom, top) = (y.at(base), y.at(base + band.busy));
+        let batch = band.batch.map_or(String::new(), |batch| format!("batch {batch}, "));
         let rate = label::rate(band.rate_per_s);
-        let title = format!(
-            "{}: batch {}, {rate}, {:.1} % of the time",
-            band.name,
-            band.batch,
-            band.busy * 100.0
-        );
+        let title = format!("{}: {batch}{rate}, {:.1} % of the time", band.name, band.busy * 100.0);
         // A band must not be thinner than the gap takes from it.
         let edge = (GAP / 2.0).min((bottom - top) / 4.0);
         let corners = ((left + GAP, top + edge), (right - GAP, bottom - edge));
@@ -117,7 +113,7 @@ mod tests {
         let band = |name: &str, busy| Band {
             name: name.into(),
             colour: 3,
-            batch: 4,
+            batch: Some(4),
             rate_per_s: 70.0,
             busy,
         };
