@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weft_scheduler::plan::Slo;
 use weft_scheduler::policies::{ALL, Sharing, named};
-use weft_scheduler::{Profile, ProfilePoint, Span};
+use weft_scheduler::{Action, Event, Policy, Profile, ProfilePoint, Span, Time};
 use weft_simulator::{Load, Outcome, SimulatedModel, World, run};
 
 const UNITS: u32 = 8;
@@ -143,4 +143,61 @@ fn round_robin_makes_the_urgent_wait_for_a_whole_round() {
         let share = attainment(policy, &world, 0);
         assert!(share > 0.95, "{policy}: {share}");
     }
+}
+
+/// A policy whose preparations are written down.
+struct Recorded {
+    policy: Box<dyn Policy>,
+    /// When, how many units, which models.
+    preparations: Vec<(Time, u32, Vec<u32>)>,
+}
+
+impl Policy for Recorded {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
+        self.policy.react(event, now, actions);
+        for action in actions.iter() {
+            if let Action::Prepare { units, models, .. } = action {
+                let models = models.iter().map(|model| model.0).collect();
+                self.preparations.push((now, units.len(), models));
+            }
+        }
+    }
+}
+
+#[test]
+fn gpulets_follow_the_load_in_the_sizes_of_the_list_with_three_models_at_most() {
+    // The first model is hot for one period, then the second for one.
+    let hungry = || Shape { fixed_us: 50.0, item_us: 8000.0, slo_us: 14_000.0, rate_per_s: 0.0 };
+    let light = || Shape { fixed_us: 500.0, item_us: 500.0, slo_us: 14_000.0, rate_per_s: 10.0 };
+    let mut world = world(&[hungry(), hungry(), light(), light(), light(), light()], 0.0);
+    for (model, phase_s) in [(0, 0.0), (1, 60.0)] {
+        world.models[model].load = Load::SquareWave {
+            high_per_s: 350.0,
+            low_per_s: 20.0,
+            period: Span::from_s(80.0),
+            share: 0.25,
+            phase: Span::from_s(phase_s),
+        };
+    }
+    world.length = Span::from_s(41.0);
+    let policy = named("gpulets").expect("a known policy").make(world.served_device());
+    let mut recorded = Recorded { policy, preparations: Vec::new() };
+    let outcome = run(&world, &mut recorded).expect("the policy keeps the rules");
+    for (_, units, models) in &recorded.preparations {
+        assert!([2, 3, 4, 5, 6, 8].contains(units), "{units}");
+        assert!((1..=3).contains(&models.len()), "{models:?}");
+    }
+    let units_of = |model: u32, seconds: std::ops::Range<f64>| {
+        let then = recorded.preparations.iter().filter(|(at, _, models)| {
+            seconds.contains(&at.since(Time::START).seconds()) && models.contains(&model)
+        });
+        then.map(|(_, units, _)| *units).max()
+    };
+    assert!(units_of(0, 0.0..30.0) > units_of(1, 0.0..30.0), "{:?}", recorded.preparations);
+    assert!(units_of(1, 30.0..50.0) > units_of(0, 30.0..50.0), "{:?}", recorded.preparations);
+    assert!(outcome.models[0].attainment() > 0.99, "{}", outcome.models[0].attainment());
 }

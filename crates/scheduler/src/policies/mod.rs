@@ -2,6 +2,7 @@
 
 mod clockwork;
 mod equal_partitions;
+mod gpulets;
 mod knee_partitions;
 #[cfg(test)]
 mod random_devices;
@@ -14,6 +15,7 @@ mod working_batch;
 
 pub use clockwork::Clockwork;
 pub use equal_partitions::EqualPartitions;
+pub use gpulets::Gpulets;
 pub use knee_partitions::KneePartitions;
 pub use round_robin::RoundRobin;
 pub use time_sharing::TimeSharing;
@@ -83,6 +85,12 @@ pub const ALL: &[KnownPolicy] = &[
         description: "A share of the units for each model, as large as is useful to it",
         sharing: Sharing::StaticSpatial,
         make: |device| Box::new(KneePartitions::new(device)),
+    },
+    KnownPolicy {
+        name: "gpulets",
+        description: "Partitions of six sizes, at most three models in each, divided anew every 20 s",
+        sharing: Sharing::SpaceAndTime,
+        make: |device| Box::new(Gpulets::new(device)),
     },
 ];
 

@@ -15,14 +15,17 @@ impl Share {
     /// The share of its time that it is expected to be busy.
     fn busy(&self, device: &ServedDevice) -> f64 {
         let models = self.models.iter().map(|model| &device.models[model.index()]);
-        models.map(|model| busy_share(model, self.units)).sum()
+        models.map(|model| busy_share(model, self.units, model.expected_per_s)).sum()
     }
 }
 
 /// The models, those with the most work first.
 pub(super) fn by_work(device: &ServedDevice) -> Vec<ModelId> {
     let mut models: Vec<ModelId> = (0..device.models.len() as u32).map(ModelId).collect();
-    let work = |model: &ModelId| busy_share(&device.models[model.index()], 1);
+    let work = |id: &ModelId| {
+        let model = &device.models[id.index()];
+        busy_share(model, 1, model.expected_per_s)
+    };
     models.sort_by(|first, second| work(second).total_cmp(&work(first)));
     models
 }

@@ -11,8 +11,8 @@ pub(super) fn working_batch(model: &ServedModel, units: u32) -> u32 {
     (1..=largest).rev().find(fits).unwrap_or(1)
 }
 
-/// The share of its time that a partition of so many units would be busy with the model's expected requests.
-pub(super) fn busy_share(model: &ServedModel, units: u32) -> f64 {
+/// The share of its time that a partition of so many units is busy with a model at a rate.
+pub(super) fn busy_share(model: &ServedModel, units: u32, rate_per_s: f64) -> f64 {
     let batch = working_batch(model, units);
-    model.expected_per_s.max(0.0) * model.profile.latency(batch, units).seconds() / f64::from(batch)
+    rate_per_s.max(0.0) * model.profile.latency(batch, units).seconds() / f64::from(batch)
 }
