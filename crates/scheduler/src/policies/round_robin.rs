@@ -83,7 +83,9 @@ impl Policy for RoundRobin {
             Event::Started => self.whole.prepare(actions),
             Event::Prepared(_) => self.whole.activate(actions),
             Event::Arrived(request) => self.arrive(request, actions),
-            Event::Finished(launch) => drop(self.whole.finish(launch)),
+            Event::Finished(launch) => {
+                self.whole.finish(launch);
+            }
             Event::Woken => {}
         }
         self.take_turn(now, actions);

@@ -81,7 +81,7 @@ impl Partitioning<'_> {
     /// The best for a model that wants some rate: turns in the fullest gpu-let that can give it all; a new one; or turns
     /// where it gets most.
     fn offer(&self, model: ModelId, wanted_per_s: f64) -> Option<Offer> {
-        if self.is_seated(model) && !self.can_seat_others(self.free_units(), 1) {
+        if self.is_seated(model) && !self.can_seat_others(self.free_units()) {
             return None;
         }
         let turns: Vec<Offer> = self.turns(model, wanted_per_s).collect();
@@ -235,14 +235,14 @@ impl Partitioning<'_> {
     fn sizes_left(&self) -> impl DoubleEndedIterator<Item = u32> {
         let free = self.free_units();
         let sizes = self.sizes.iter().copied().filter(move |&units| units <= free);
-        // A new gpu-let has a seat for the model it is made for, and more.
-        sizes.filter(move |&units| self.can_seat_others(free - units + self.sizes[0], 1))
+        // A new gpu-let of any size has as many seats as one of the smallest.
+        sizes.filter(move |&units| self.can_seat_others(free - units + self.sizes[0]))
     }
 
-    /// Whether the models to come still find seats when so many are taken now, with so many units free. Where there are
-    /// too few seats anyway, none are kept for them.
-    fn can_seat_others(&self, free: u32, taken: usize) -> bool {
-        !self.has_seats_for_all || self.seats_left(free) >= self.to_come + taken
+    /// Whether the models to come still find seats when one is taken now, with so many units free. Where there are too few
+    /// seats anyway, none are kept for them.
+    fn can_seat_others(&self, free: u32) -> bool {
+        !self.has_seats_for_all || self.seats_left(free) > self.to_come
     }
 
     /// Seats that are open or could be, with so many units free.
