@@ -229,6 +229,16 @@ def simulations(folder):
     expect("the most load keeps the target", all(0.95 <= of["attainment"] < 0.98 and of["factor"] > 0 for of in most), most)
     expect("the best is compared with the other", abs(most[0]["to_best_other"] * most[1]["to_best_other"] - 1) < 1e-9, most)
 
+    fleet = os.path.join(folder, "fleet.toml")
+    with open(fleet, "w") as file:
+        file.write(f"profiles = '{ROOT}/profiles/h200.toml'\nseconds = 1\ndevices = 3\n[models.net]\nprofile = 'resnet50'\nrate = 500\nslo_factor = 5\ncopies = 9\n")
+    of = simulated("a fleet", fleet, *one, "--svg", drawing)["policies"][0]
+    expect("devices add up", len(of["devices"]) == 3 and sum(device["arrived"] for device in of["devices"]) == sum(of["arrived"] for of in of["models"]), of)
+    expect("a dot for each model and device", open(drawing).read().count("<circle") == 9 + 3)
+    bad("a trace of a fleet", "simulate", fleet, "--trace", path, says="--trace")
+    bad("the most load of a fleet", "simulate", fleet, "--max-rate", says="--max-rate")
+    bad("a plan of a fleet", "plan", fleet, says="3 devices")
+
     many = os.path.join(folder, "many.toml")
     with open(many, "w") as file:
         file.write(f"profiles = '{ROOT}/profiles/h200.toml'\nseconds = 1\n[models.net]\nprofile = 'resnet50'\nrate = 10\nslo_factor = 5\ncopies = 40\n")

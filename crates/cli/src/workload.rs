@@ -25,8 +25,22 @@ pub(crate) struct WorkloadOptions {
 pub(crate) struct Workload {
     /// The file, without its folders and its ending.
     pub(crate) name: String,
+    /// All that is asked for, and one of the devices.
     pub(crate) world: World,
     pub(crate) device: ProfiledDevice,
+    /// So many are there.
+    pub(crate) devices: u32,
+}
+
+impl Workload {
+    /// What runs where, in words.
+    pub(crate) fn title(&self) -> String {
+        let Self { name, device, devices, .. } = self;
+        match devices {
+            1 => format!("{name} on {}: {} units", device.name, device.units),
+            _ => format!("{name} on {devices} x {}: {} units each", device.name, device.units),
+        }
+    }
 }
 
 impl WorkloadOptions {
@@ -40,7 +54,8 @@ impl WorkloadOptions {
             slo.latency = slo.latency * self.slo_scale;
         }
         let stem = self.workload.file_stem().unwrap_or_default();
-        Ok(Workload { name: stem.to_string_lossy().into_owned(), world, device })
+        let name = stem.to_string_lossy().into_owned();
+        Ok(Workload { name, world, device, devices: scenario.devices })
     }
 }
 

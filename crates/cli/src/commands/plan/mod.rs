@@ -62,7 +62,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if let Some(seconds) = options.at {
         ensure!(seconds >= 0.0 && seconds.is_finite(), "--at must be a time of the workload");
     }
-    let Workload { name, world, device } = options.workload.read()?;
+    let workload = options.workload.read()?;
+    ensure!(
+        workload.devices == 1,
+        "this workload has {} devices, and a plan is of one; weft simulate divides models among them",
+        workload.devices
+    );
+    let title = workload.title();
+    let Workload { name, world, device, .. } = workload;
     let at = options.at.map(|seconds| Time::after_start(Span::from_s(seconds)));
     let demands = demands(&world, at);
     let facts = DeviceFacts { units: world.units, memory_bytes: world.memory_bytes };
@@ -70,7 +77,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mosaic = Mosaic::new(&plan, &demands);
     let report = Report { plan: &plan, demands: &demands, units: world.units };
 
-    let title = format!("{name} on {}", device.name);
     if let Some(path) = &options.json {
         write(path, &format!("{:#}\n", report.json(&name, &device.name)))?;
     }
@@ -79,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     let grid = Grid::new(&mosaic, terminal::width());
     let parts = [
-        format!("{title}: {} units, a unit is one {}", device.units, device.unit),
+        format!("{title}, a unit is one {}", device.unit),
         paint::painted(&grid, terminal::has_colours()),
         report.table().render(),
         report.sentences().join("\n"),

@@ -1,17 +1,18 @@
 //! Results for machines.
 
 use serde_json::{Value, json};
-use weft_simulator::World;
+use weft_simulator::{DeviceOutcome, World};
 
-use super::play::Played;
+use super::play::{Played, Seen};
 use super::tables::held;
 use crate::workload::Workload;
 
 pub(super) fn report(workload: &Workload, all: &[Played]) -> Value {
-    let Workload { name, world, device } = workload;
+    let Workload { name, world, device, devices } = workload;
     json!({
         "workload": name,
         "device": device.name,
+        "devices": devices,
         "units": world.units,
         "seconds": world.length.seconds(),
         "seed": world.seed,
@@ -35,7 +36,7 @@ fn policy(world: &World, played: &Played) -> Value {
         })
     });
     let changes = played.outcome.reconfigurations;
-    json!({
+    let mut report = json!({
         "policy": played.policy.name,
         "attainment": played.outcome.attainment(),
         "promises_kept": played.outcome.promises_kept(),
@@ -47,11 +48,28 @@ fn policy(world: &World, played: &Played) -> Value {
             "activated": changes.activated,
             "deactivated": changes.deactivated,
         },
-        "intervals": {
-            "seconds": played.series.interval_s(),
-            "arrived": played.series.arrived,
-            "in_time": played.series.in_time,
-        },
         "models": models.collect::<Vec<_>>(),
-    })
+    });
+    match &played.seen {
+        Seen::Device { series, .. } => {
+            report["intervals"] = json!({
+                "seconds": series.interval_s(),
+                "arrived": series.arrived,
+                "in_time": series.in_time,
+            });
+        }
+        Seen::Fleet { devices, replicas } => {
+            let device = |device: &DeviceOutcome| {
+                json!({
+                    "models": device.models,
+                    "arrived": device.arrived,
+                    "in_time": device.in_time,
+                    "busy": played.busy_share(world, device.busy_unit_seconds),
+                })
+            };
+            report["devices"] = devices.iter().map(device).collect();
+            report["replicas"] = json!(replicas);
+        }
+    }
+    report
 }

@@ -85,6 +85,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         options.policies.is_empty() || options.policies.iter().any(|name| name == known.name)
     };
     let chosen: Vec<&'static KnownPolicy> = ALL.iter().filter(is_chosen).collect();
+    if workload.devices > 1 {
+        ensure!(!options.max_rate, "--max-rate is of one device, and this workload has more");
+        ensure!(options.trace.is_none(), "--trace is of one device, and this workload has more");
+    }
     match options.max_rate {
         true => most_rate::run(&workload, &chosen, options.target, options.json.as_deref()),
         false => side_by_side(&workload, &chosen, options),
@@ -96,7 +100,7 @@ fn side_by_side(
     chosen: &[&'static KnownPolicy],
     options: &Options,
 ) -> Result<()> {
-    let Workload { name, world, device } = workload;
+    let world = &workload.world;
     let start = Instant::now();
     let mut all: Vec<Played> = Vec::new();
     for (index, known) in chosen.iter().enumerate() {
@@ -105,7 +109,13 @@ fn side_by_side(
             _ => beside(path, known.name),
         });
         let place = format!("{} ({} of {})", known.name, index + 1, chosen.len());
-        all.push(play::play(world, known, &place, trace.as_deref())?);
+        all.push(match workload.devices {
+            1 => play::play(world, known, &place, trace.as_deref())?,
+            devices => {
+                progress::show(format!("simulating {place} on {devices} devices"));
+                play::play_fleet(workload, known)?
+            }
+        });
     }
     progress::clear();
     let elapsed = start.elapsed().as_secs_f64();
@@ -116,16 +126,18 @@ fn side_by_side(
         write(path, &picture::svg(workload, &all))?;
     }
     let simulated: u64 = all.iter().map(|played| played.outcome.total().arrived).sum();
-    let parts = [
-        format!("{name} on {}, {} units", device.name, device.units),
-        tables::summary(world, &all).render(),
+    let mut parts = vec![workload.title(), tables::summary(world, &all).render()];
+    if workload.devices > 1 {
+        parts.push(tables::by_device(world, &all).render());
+    }
+    parts.extend([
         tables::by_model(world, &all, options.all_models),
         format!(
             "{simulated} requests of {:.0} simulated seconds in {elapsed:.2} s, seed {}",
             world.length.seconds(),
             world.seed
         ),
-    ];
+    ]);
     Ok(terminal::print(&parts.join("\n\n"))?)
 }
 

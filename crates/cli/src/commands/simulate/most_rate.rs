@@ -19,7 +19,7 @@ pub(super) fn run(
     target: f64,
     json: Option<&Path>,
 ) -> Result<()> {
-    let Workload { name, world, device } = workload;
+    let Workload { name, world, device, .. } = workload;
     let mut found: Vec<(&str, Capacity)> = Vec::new();
     for (index, known) in chosen.iter().enumerate() {
         progress::show(format!("searching {} ({} of {})", known.name, index + 1, chosen.len()));
@@ -69,12 +69,16 @@ pub(super) fn run(
             ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
         ]);
     }
-    let title = format!("{name} on {}, {} units", device.name, device.units);
     let what = format!(
         "the most load at which {} % of the requests are answered in time, found to 1 %",
         target * 100.0
     );
-    Ok(terminal::print(&format!("{title}\n\n{}\n\n{what}, seed {}", table.render(), world.seed))?)
+    Ok(terminal::print(&format!(
+        "{}\n\n{}\n\n{what}, seed {}",
+        workload.title(),
+        table.render(),
+        world.seed
+    ))?)
 }
 
 /// Each rate in relation to the best of the others, where there is one above zero.

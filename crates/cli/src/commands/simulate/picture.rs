@@ -6,8 +6,9 @@ use weft_scheduler::policies::Sharing;
 use weft_scheduler::{ModelId, Time};
 use weft_simulator::World;
 
-use super::layout::{Stay, runs};
-use super::play::Played;
+use super::layout::{Layout, Stay, runs};
+use super::play::{Played, Seen};
+use super::series::Series;
 use super::tables::p99_to_slo;
 use crate::palette;
 use crate::svg::{Anchor, Axis, Drawing, Place, Scale, Stroke, TextStyle};
@@ -36,22 +37,29 @@ const FATES: [(&str, &str); 4] =
 
 /// The drawing as an SVG file.
 pub(super) fn svg(workload: &Workload, all: &[Played]) -> String {
-    let Workload { name, world, device } = workload;
+    let world = &workload.world;
     let mut drawing = Drawing::default();
     let style = TextStyle { size: 16.0, is_bold: true, ..TextStyle::plain(Anchor::Start) };
     let title =
-        format!("{name} on {}, {:.0} s, seed {}", device.name, world.length.seconds(), world.seed);
+        format!("{}, {:.0} s, seed {}", workload.title(), world.length.seconds(), world.seed);
     drawing.styled_text(style, (20.0, 28.0), &title);
     let mut top = TITLE + 30.0;
     draw_fates(&mut drawing, all, top);
     draw_tails(&mut drawing, world, all, top);
     top += ROW * all.len() as f64 + BETWEEN;
-    draw_goodput(&mut drawing, all, top);
-    top += GOODPUT_HEIGHT.max(LEGEND_LINE * (all.len() + 1) as f64) + BETWEEN;
-    let follows = |played: &&Played| played.policy.sharing == Sharing::SpaceAndTime;
-    if let Some(played) = all.iter().rfind(follows).or(all.last()) {
-        draw_layout(&mut drawing, world, played, top);
+    let lines: Vec<Line<'_>> = all.iter().enumerate().filter_map(Line::of).collect();
+    if !lines.is_empty() {
+        draw_goodput(&mut drawing, &lines, top);
+        top += GOODPUT_HEIGHT.max(LEGEND_LINE * (lines.len() + 1) as f64) + BETWEEN;
+    }
+    let moves = |line: &&Line<'_>| line.played.policy.sharing == Sharing::SpaceAndTime;
+    if let Some(line) = lines.iter().rfind(moves).or(lines.last()) {
+        draw_layout(&mut drawing, world, line, top);
         top += LAYOUT_HEIGHT + BETWEEN;
+    }
+    if all.iter().any(|played| matches!(played.seen, Seen::Fleet { .. })) {
+        draw_devices(&mut drawing, world, all, top);
+        top += ROW * all.len() as f64 + BETWEEN;
     }
     drawing.finish(WIDTH, top - 25.0)
 }
@@ -130,26 +138,64 @@ fn draw_tails(drawing: &mut Drawing, world: &World, all: &[Played], top: f64) {
         let middle = top + ROW * (index as f64 + 0.5);
         let dots = ratios(played);
         for (place, &(at, ratio)) in dots.iter().enumerate() {
-            // Dots of one row stand a little apart, so that equal ones are seen.
-            let aside =
-                ((place % 5) as f64 - 2.0) * ROW / 9.0 * f64::from(u8::from(dots.len() > 1));
             let title = format!("{}, {}: {ratio:.3}", played.policy.name, world.models[at].name);
-            let place = (x.at(ratio.min(end)), middle + aside);
+            let place = (x.at(ratio.min(end)), middle + aside(place));
             drawing.dot(palette::colour(index).hex, place, 3.5, &title);
         }
     }
 }
 
+/// A dot for each device in the row of each policy: how busy it was.
+fn draw_devices(drawing: &mut Drawing, world: &World, all: &[Played], top: f64) {
+    let x = Axis { scale: Scale::Linear, values: (0.0, 100.0), points: (LEFT, WIDTH - 40.0) };
+    let bottom = top + ROW * all.len() as f64;
+    heading(drawing, (LEFT, top - 12.0), "how busy devices are, %; a dot for each");
+    draw_marks(drawing, &x, (top, bottom), |mark| format!("{mark}"));
+    for (index, played) in all.iter().enumerate() {
+        let Seen::Fleet { devices, .. } = &played.seen else { continue };
+        let middle = top + ROW * (index as f64 + 0.5);
+        drawing.text(Anchor::End, (LEFT - 8.0, middle + 4.0), played.policy.name);
+        for (number, device) in devices.iter().enumerate() {
+            let busy = played.busy_share(world, device.busy_unit_seconds) * 100.0;
+            let title = format!("device {number}: {} models, {busy:.1} % busy", device.models);
+            let place = (x.at(busy), middle + aside(number));
+            drawing.dot(palette::colour(index).hex, place, 3.5, &title);
+        }
+    }
+}
+
+/// Dots of one row stand a little apart, so that equal ones are seen.
+fn aside(place: usize) -> f64 {
+    ((place % 5) as f64 - 2.0) * ROW / 9.0
+}
+
+/// What one device of a policy did over time, and the policy's place among all.
+struct Line<'a> {
+    index: usize,
+    played: &'a Played,
+    series: &'a Series,
+    layout: &'a Layout,
+}
+
+impl<'a> Line<'a> {
+    fn of((index, played): (usize, &'a Played)) -> Option<Self> {
+        match &played.seen {
+            Seen::Device { series, layout } => Some(Self { index, played, series, layout }),
+            Seen::Fleet { .. } => None,
+        }
+    }
+}
+
 /// A line for each policy: answers in time per second over time, with what was asked for behind.
-fn draw_goodput(drawing: &mut Drawing, all: &[Played], top: f64) {
-    let Some(first) = all.first() else { return };
+fn draw_goodput(drawing: &mut Drawing, lines: &[Line<'_>], top: f64) {
+    let Some(first) = lines.first() else { return };
     let interval_s = first.series.interval_s().max(1e-9);
     let per_s = |counts: &[u64]| -> Vec<f64> {
         counts.iter().map(|&count| count as f64 / interval_s).collect()
     };
     let asked = per_s(&first.series.arrived);
-    let lines: Vec<Vec<f64>> = all.iter().map(|played| per_s(&played.series.in_time)).collect();
-    let largest = lines.iter().flatten().chain(&asked).copied().fold(1.0, f64::max);
+    let goodputs: Vec<Vec<f64>> = lines.iter().map(|line| per_s(&line.series.in_time)).collect();
+    let largest = goodputs.iter().flatten().chain(&asked).copied().fold(1.0, f64::max);
     let seconds = interval_s * asked.len() as f64;
     let x = Axis { scale: Scale::Linear, values: (0.0, seconds), points: (LEFT, WIDTH - RIGHT) };
     let bottom = top + GOODPUT_HEIGHT;
@@ -168,23 +214,24 @@ fn draw_goodput(drawing: &mut Drawing, all: &[Played], top: f64) {
         drawing.text(Anchor::Start, (left + 28.0, height + 4.0), name);
     };
     draw(0, "asked for", Stroke { colour: "#999", width: 1.0, dash: 3 }, &asked);
-    for (index, (played, values)) in all.iter().zip(&lines).enumerate() {
-        let stroke = Stroke::solid(palette::colour(index).hex, 1.8);
-        draw(index + 1, played.policy.name, stroke, values);
+    for (line, values) in lines.iter().zip(&goodputs) {
+        let stroke = Stroke::solid(palette::colour(line.index).hex, 1.8);
+        draw(line.index + 1, line.played.policy.name, stroke, values);
     }
 }
 
 /// Units over time: each partition where and while it had them, divided among its models as its busy time was.
-fn draw_layout(drawing: &mut Drawing, world: &World, played: &Played, top: f64) {
+fn draw_layout(drawing: &mut Drawing, world: &World, line: &Line<'_>, top: f64) {
     let bottom = top + LAYOUT_HEIGHT;
     let (seconds, units) = (world.length.seconds(), f64::from(world.units));
     let x = Axis { scale: Scale::Linear, values: (0.0, seconds), points: (LEFT, WIDTH - RIGHT) };
     let y = Axis { scale: Scale::Linear, values: (0.0, units), points: (top, bottom) };
-    let title = format!("partitions of {} over time, and what ran in them", played.policy.name);
+    let policy = line.played.policy.name;
+    let title = format!("partitions of {policy} over time, and what ran in them");
     heading(drawing, (LEFT, top - 12.0), &title);
     draw_marks(drawing, &x, (top, bottom), |mark| format!("{mark} s"));
     let mut colours = BTreeMap::new();
-    for stay in &played.layout.stays {
+    for stay in &line.layout.stays {
         draw_stay(drawing, world, stay, (&x, &y), &mut colours);
     }
     for mark in y.marks().into_iter().filter(|mark| mark.fract() == 0.0) {
@@ -300,7 +347,7 @@ rate = 5
         let all: Vec<Played> =
             ALL.iter().map(|known| play(&world, known, "", None).unwrap()).collect();
         let device: ProfiledDevice = Files.profiles("").unwrap().device;
-        let svg = svg(&Workload { name: "w".into(), world, device }, &all);
+        let svg = svg(&Workload { name: "w".into(), world, device, devices: 1 }, &all);
         assert_eq!(svg.matches("<circle").count(), 3 * ALL.len(), "models with an objective");
         assert_eq!(svg.matches("in time, ").count(), ALL.len());
         for known in ALL {

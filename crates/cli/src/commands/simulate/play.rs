@@ -2,30 +2,51 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::num::NonZeroUsize;
 use std::path::Path;
+use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use weft_scheduler::policies::KnownPolicy;
 use weft_scheduler::{PartitionId, Refusal, Request, Time, UnitMask};
-use weft_simulator::{Executed, Observer, Outcome, TraceEvents, World, run_observed};
+use weft_simulator::{
+    DeviceOutcome, Executed, FleetError, FleetOutcome, Observer, Outcome, TraceEvents, World,
+    run_fleet, run_observed,
+};
 
 use super::layout::Layout;
 use super::series::Series;
 use crate::progress;
+use crate::workload::Workload;
 
 /// What came of a policy, and what was seen.
 pub(super) struct Played {
     pub(super) policy: &'static KnownPolicy,
     pub(super) outcome: Outcome,
-    pub(super) series: Series,
-    pub(super) layout: Layout,
+    pub(super) seen: Seen,
+}
+
+/// What was seen besides the outcome.
+pub(super) enum Seen {
+    /// Of one device, how it went on.
+    Device { series: Series, layout: Layout },
+    /// Of many, what came of each, and by how many each model was served.
+    Fleet { devices: Vec<DeviceOutcome>, replicas: Vec<u32> },
 }
 
 impl Played {
-    /// The share of the units' time in which they ran something.
+    /// The share of the units' time in which they ran something, on all devices.
     pub(super) fn busy(&self, world: &World) -> f64 {
-        let length = self.outcome.length.seconds().max(1e-9);
-        self.outcome.busy_unit_seconds / (f64::from(world.units) * length)
+        let devices = match &self.seen {
+            Seen::Device { .. } => 1,
+            Seen::Fleet { devices, .. } => devices.len(),
+        };
+        self.busy_share(world, self.outcome.busy_unit_seconds / devices as f64)
+    }
+
+    /// The share of one device's time that so many unit-seconds are.
+    pub(super) fn busy_share(&self, world: &World, unit_seconds: f64) -> f64 {
+        unit_seconds / (f64::from(world.units) * self.outcome.length.seconds().max(1e-9))
     }
 
     /// Answers in time per second.
@@ -34,7 +55,24 @@ impl Played {
     }
 }
 
-/// Runs a policy; `place` says which of how many it is, for who waits.
+/// Runs a policy on each device of a fleet.
+pub(super) fn play_fleet(workload: &Workload, known: &'static KnownPolicy) -> Result<Played> {
+    let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let make = |device| known.make(device);
+    let played = run_fleet(&workload.world, workload.devices, &make, threads);
+    let FleetOutcome { outcome, devices, replicas } = played.map_err(|error| match error {
+        FleetError::NoRoom(no_room) => {
+            let name = &workload.world.models[no_room.model.index()].name;
+            anyhow!("'{name}' finds no memory on any of {} devices", no_room.devices)
+        }
+        FleetError::Violation { device, violation } => {
+            anyhow!("policy {} broke a rule on device {device}: {violation:?}", known.name)
+        }
+    })?;
+    Ok(Played { policy: known, outcome, seen: Seen::Fleet { devices, replicas } })
+}
+
+/// Runs a policy on one device; `place` says which of how many it is, for who waits.
 pub(super) fn play(
     world: &World,
     known: &'static KnownPolicy,
@@ -62,7 +100,7 @@ pub(super) fn play(
     if let (Some(events), Some(path)) = (events, trace) {
         events.finish(end).with_context(|| cannot_write(path))?;
     }
-    Ok(Played { policy: known, outcome, series, layout })
+    Ok(Played { policy: known, outcome, seen: Seen::Device { series, layout } })
 }
 
 /// Notes what is needed for the report, tells who waits how far the run is, and writes the trace.

@@ -1,9 +1,9 @@
 //! Results as tables: policies, and their models.
 
 use weft_scheduler::Span;
-use weft_simulator::{ModelOutcome, SimulatedModel, World};
+use weft_simulator::{DeviceOutcome, ModelOutcome, SimulatedModel, World};
 
-use super::play::Played;
+use super::play::{Played, Seen};
 use crate::table::Table;
 
 /// With more models than this, only the worst of each policy are shown unless all are asked for.
@@ -67,6 +67,31 @@ pub(super) fn summary(world: &World, all: &[Played]) -> Table {
             worst.map_or("-".into(), |ratio| format!("{ratio:.2}")),
             format!("{kept} of {promised}"),
         ]);
+    }
+    table
+}
+
+/// For each policy what came of the devices of a fleet, from the least to the most.
+pub(super) fn by_device(world: &World, all: &[Played]) -> Table {
+    let mut table = Table::new(["policy", "on each device", "least", "median", "most"]);
+    for played in all {
+        let Seen::Fleet { devices, .. } = &played.seen else { continue };
+        let mut row = |what: &str, values: Vec<f64>, digits: usize| {
+            let mut sorted = values;
+            sorted.sort_by(f64::total_cmp);
+            let Some(last) = sorted.len().checked_sub(1) else { return };
+            let at = |place: usize| format!("{:.digits$}", sorted[place]);
+            let cells = [at(0), at(last / 2), at(last)];
+            table.row([played.policy.name.to_string(), what.to_string()].into_iter().chain(cells));
+        };
+        let in_time =
+            |device: &DeviceOutcome| device.in_time as f64 / device.arrived.max(1) as f64 * 100.0;
+        let busy =
+            |device: &DeviceOutcome| played.busy_share(world, device.busy_unit_seconds) * 100.0;
+        let came = devices.iter().filter(|device| device.arrived > 0);
+        row("in time %", came.map(in_time).collect(), 2);
+        row("busy %", devices.iter().map(busy).collect(), 0);
+        row("models", devices.iter().map(|device| device.models as f64).collect(), 0);
     }
     table
 }
