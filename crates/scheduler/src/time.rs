@@ -41,12 +41,12 @@ impl Span {
 
     /// A number of microseconds, rounded; negative numbers and what is not a number are zero.
     pub fn from_us(us: f64) -> Self {
-        Self((us * 1e3).round() as u64)
+        Self(rounded(us * 1e3))
     }
 
     /// A number of seconds, likewise.
     pub fn from_s(seconds: f64) -> Self {
-        Self((seconds * 1e9).round() as u64)
+        Self(rounded(seconds * 1e9))
     }
 
     /// In nanoseconds.
@@ -68,6 +68,12 @@ impl Span {
     pub fn saturating_sub(self, other: Span) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
+}
+
+/// The nearest whole number; zero below zero and where it is not a number. Spans are made several times for each request,
+/// and the standard rounding is a call to a library on processors that a build for all of them must assume.
+fn rounded(number: f64) -> u64 {
+    (number + 0.5) as u64
 }
 
 impl Add<Span> for Time {
@@ -101,7 +107,7 @@ impl Sub for Span {
 impl Mul<f64> for Span {
     type Output = Span;
     fn mul(self, factor: f64) -> Span {
-        Span((self.0 as f64 * factor).round() as u64)
+        Span(rounded(self.0 as f64 * factor))
     }
 }
 

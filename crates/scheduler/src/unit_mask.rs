@@ -22,6 +22,7 @@ impl UnitMask {
     }
 
     /// How many units are in it.
+    #[inline]
     pub fn len(self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }

@@ -4,6 +4,7 @@
 mod arrivals;
 mod capacity;
 mod closed_loop;
+mod durations;
 mod event_queue;
 mod fleet;
 mod histogram;

@@ -29,6 +29,9 @@ impl Partitions {
 
     /// A partition is about to be prepared.
     pub(crate) fn prepare(&mut self, id: PartitionId, units: UnitMask) -> Result<(), Violation> {
+        if units.is_empty() {
+            return Err(Violation::NoUnits(id));
+        }
         if !units.without(self.device).is_empty() {
             return Err(Violation::UnitsBeyondDevice(id));
         }
@@ -161,6 +164,8 @@ mod tests {
         let mut partitions = prepared();
         let beyond = partitions.prepare(PartitionId(9), UnitMask::range(3, 2));
         assert_eq!(beyond, Err(Violation::UnitsBeyondDevice(PartitionId(9))));
+        let nothing = partitions.prepare(PartitionId(9), UnitMask::EMPTY);
+        assert_eq!(nothing, Err(Violation::NoUnits(PartitionId(9))));
         let changed = partitions.prepare(ONE, UnitMask::range(0, 2));
         assert_eq!(changed, Err(Violation::UnitsChanged(ONE)));
         assert_eq!(partitions.prepare(ONE, UnitMask::range(0, 3)), Ok(()));

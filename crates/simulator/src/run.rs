@@ -10,6 +10,7 @@ use weft_scheduler::{
 
 use crate::arrivals::{Arrivals, random};
 use crate::closed_loop::Clients;
+use crate::durations::Durations;
 use crate::event_queue::EventQueue;
 use crate::load::Load;
 use crate::observer::{Executed, Observer};
@@ -84,6 +85,7 @@ struct Run<'a, O> {
     open: OpenRequests,
     partitions: Partitions,
     running: Running,
+    durations: Durations,
     noise: Option<Normal<f64>>,
     random: SmallRng,
     next_request: u64,
@@ -107,6 +109,7 @@ impl<'a, O: Observer> Run<'a, O> {
             open: OpenRequests::default(),
             partitions: Partitions::new(world.units),
             running: Running::new(),
+            durations: Durations::new(world),
             noise: Normal::new(1.0, world.noise).ok().filter(|_| world.noise > 0.0),
             random: SmallRng::seed_from_u64(world.seed),
             next_request: 0,
@@ -209,11 +212,11 @@ impl<'a, O: Observer> Run<'a, O> {
 
     /// The next execution ends, and its requests are answered.
     fn finish(&mut self, now: Time) -> Option<LaunchId> {
-        let Execution { launch, partition, units, model, requests, started, .. } =
+        let Execution { launch, partition, units, unit_count, model, requests, started, .. } =
             self.running.end_next()?;
         self.partitions.release(partition);
         self.last_activity = now;
-        self.outcome.busy_unit_seconds += now.since(started).seconds() * f64::from(units.len());
+        self.outcome.busy_unit_seconds += now.since(started).seconds() * f64::from(unit_count);
         self.outcome.length = now.since(Time::START);
         let outcome = &mut self.outcome.models[model.index()];
         for &id in &requests {
@@ -312,18 +315,27 @@ impl<'a, O: Observer> Run<'a, O> {
             }
         }
         let units = self.partitions.occupy(partition, model)?;
-        let (batch, count) = (requests.len() as u32, units.len());
+        let (batch, unit_count) = (requests.len() as u32, units.len());
         let profile = &self.world.models[model.index()].profile;
         let factor = match &self.noise {
             Some(noise) => noise.sample(&mut self.random).max(LEAST_FACTOR),
             None => 1.0,
         };
-        let alone = profile.latency(batch, count) * factor;
-        let bytes = profile.dram_bytes(batch, count);
-        let memory = MemoryShare::of(bytes, alone, self.world.bandwidth_bytes_per_s);
+        let expected = self.durations.of(model, profile, batch, unit_count);
+        let alone = expected.latency * factor;
+        let memory = MemoryShare::of(expected.dram_bytes, alone, self.world.bandwidth_bytes_per_s);
         let ends = now + alone;
-        let execution =
-            Execution { launch, partition, units, model, requests, started: now, ends, memory };
+        let execution = Execution {
+            launch,
+            partition,
+            units,
+            unit_count,
+            model,
+            requests,
+            started: now,
+            ends,
+            memory,
+        };
         self.running.begin(execution, now);
         Ok(())
     }

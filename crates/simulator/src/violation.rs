@@ -6,6 +6,7 @@ use weft_scheduler::{LaunchId, ModelId, PartitionId, RequestId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Violation {
+    NoUnits(PartitionId),
     UnitsBeyondDevice(PartitionId),
     UnitsOversubscribed(PartitionId),
     UnitsChanged(PartitionId),

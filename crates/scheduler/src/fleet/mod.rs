@@ -1,7 +1,7 @@
 //! Fleets: which of many equal devices serves which models.
 //!
-//! Models are placed by the units that they are predicted to keep busy. A model that would fill much of a device gets
-//! replicas, which share its requests equally. Then replicas are packed, the largest first, each onto the first device
+//! Models are placed by the units that they are predicted to keep busy. A model that would fill much of a device, or more
+//! than what each device has to carry, gets replicas, which share its requests equally. Then replicas are packed, the largest first, each onto the first device
 //! that has room for it; the level up to which devices are filled is the lowest at which all find a place, so that the
 //! whole fleet is used. Memory is a limit at every level.
 
@@ -14,6 +14,10 @@ pub use unit_demand::unit_demand;
 
 /// The most of a device's units that one replica may be predicted to keep busy.
 const REPLICA_FILL: f64 = 0.5;
+/// Nothing is divided into replicas that keep less of a device busy than this.
+const LEAST_REPLICA_FILL: f64 = 1.0 / 16.0;
+/// What is hardly asked for counts as if it kept this share of a device busy: it takes its turns, and others wait for it.
+const LEAST_FILL: f64 = 1.0 / 64.0;
 /// How closely the level is searched, as a share of it.
 const LEVEL_PRECISION: f64 = 0.01;
 /// A level at which units are no limit.
@@ -53,11 +57,14 @@ struct Room {
 
 /// Places the models of a device on so many devices like it.
 pub fn place(device: &ServedDevice, devices: u32) -> Result<Placement, NoRoom> {
-    let most = REPLICA_FILL * f64::from(device.units);
+    let units = f64::from(device.units);
+    let demand = |served| unit_demand(served, device.units).max(LEAST_FILL * units);
+    let demands: Vec<f64> = device.models.iter().map(demand).collect();
+    let level = demands.iter().sum::<f64>() / f64::from(devices.max(1));
+    let most = level.clamp(LEAST_REPLICA_FILL * units, REPLICA_FILL * units);
     let mut replicas = Vec::new();
     let mut counts = Vec::new();
-    for (model, served) in device.models.iter().enumerate() {
-        let demand = unit_demand(served, device.units);
+    for (model, (served, demand)) in device.models.iter().zip(demands).enumerate() {
         let count = ((demand / most).ceil() as u32).clamp(1, devices.max(1));
         counts.push(count);
         replicas.extend((0..count).map(|_| Replica {
