@@ -5,18 +5,19 @@ mod label;
 mod mosaic;
 mod paint;
 mod picture;
+mod proportions;
 mod report;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use weft_scheduler::plan::{DeviceFacts, Effort, ModelDemand, plan_partitions};
 use weft_scheduler::{Span, Time};
 use weft_simulator::{SimulatedModel, World};
 
+use crate::files;
 use crate::terminal;
 use crate::workload::{Workload, WorkloadOptions};
 use grid::Grid;
@@ -78,10 +79,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let report = Report { plan: &plan, demands: &demands, units: world.units };
 
     if let Some(path) = &options.json {
-        write(path, &format!("{:#}\n", report.json(&name, &device.name)))?;
+        files::write(path, &format!("{:#}\n", report.json(&name, &device.name)))?;
     }
     if let Some(path) = &options.svg {
-        write(path, &picture::svg(&mosaic, &title, &device.unit))?;
+        files::write(path, &picture::svg(&mosaic, &title, &device.unit))?;
     }
     let grid = Grid::new(&mosaic, terminal::width());
     let parts = [
@@ -114,8 +115,4 @@ fn demands(world: &World, at: Option<Time>) -> Vec<ModelDemand<'_>> {
         }
     };
     world.models.iter().map(demand).collect()
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -32,7 +32,7 @@ impl Report<'_> {
             "batch",
             "rate/s",
             "busy %",
-            "predicted ms",
+            "latency ms",
             "slo ms",
         ]);
         for (number, partition) in (1..).zip(&self.plan.partitions) {

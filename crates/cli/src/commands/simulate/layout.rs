@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use weft_scheduler::{ModelId, PartitionId, Span, Time, UnitMask};
 
-/// The most stays that are kept; a policy that changes more often than this draws no picture.
+/// The most stays that are kept; later ones are not drawn.
 const MOST_STAYS: usize = 5_000;
 
 /// A partition that had its units for a while.

@@ -8,15 +8,15 @@ mod play;
 mod series;
 mod tables;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use weft_scheduler::policies::{ALL, KnownPolicy};
 
+use crate::files;
 use crate::progress;
 use crate::terminal;
 use crate::workload::{Workload, WorkloadOptions};
@@ -120,10 +120,10 @@ fn side_by_side(
     progress::clear();
     let elapsed = start.elapsed().as_secs_f64();
     if let Some(path) = &options.json {
-        write(path, &format!("{:#}\n", json::report(workload, &all)))?;
+        files::write(path, &format!("{:#}\n", json::report(workload, &all)))?;
     }
     if let Some(path) = &options.svg {
-        write(path, &picture::svg(workload, &all))?;
+        files::write(path, &picture::svg(workload, &all))?;
     }
     let simulated: u64 = all.iter().map(|played| played.outcome.total().arrived).sum();
     let mut parts = vec![workload.title(), tables::summary(world, &all).render()];
@@ -147,10 +147,6 @@ fn beside(path: &Path, word: &str) -> PathBuf {
     let ending =
         path.extension().map_or(String::new(), |ending| format!(".{}", ending.to_string_lossy()));
     path.with_file_name(format!("{stem}.{word}{ending}"))
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

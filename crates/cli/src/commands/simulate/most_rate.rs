@@ -8,6 +8,7 @@ use weft_scheduler::Policy;
 use weft_scheduler::policies::KnownPolicy;
 use weft_simulator::{Capacity, World, capacity};
 
+use crate::files;
 use crate::progress;
 use crate::table::Table;
 use crate::terminal;
@@ -54,7 +55,7 @@ pub(super) fn run(
             "target": target,
             "policies": policies.collect::<Vec<_>>(),
         });
-        super::write(path, &format!("{report:#}\n"))?;
+        files::write(path, &format!("{report:#}\n"))?;
     }
     let mut table = Table::new(["policy", "rates x", "requests/s", "in time %", "to best other"]);
     for ((policy, capacity), (rate, ratio)) in found.iter().zip(rates.iter().zip(&ratios)) {
