@@ -15,7 +15,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use weft_scheduler::plan::{DeviceFacts, Effort, ModelDemand, plan_partitions};
 use weft_scheduler::{Span, Time};
-use weft_simulator::{SimulatedModel, World};
+use weft_simulator::{Load, SimulatedModel, World};
 
 use crate::files;
 use crate::terminal;
@@ -106,13 +106,55 @@ fn demands(world: &World, at: Option<Time>) -> Vec<ModelDemand<'_>> {
             profile: &model.profile,
             slowdown: 1.0,
             slo: model.slo,
-            rate_per_s: match at {
-                Some(at) => model.load.rate_per_s(at),
-                None => model.load.greatest_per_s(),
-            },
+            rate_per_s: rate_per_s(model, world.units, at),
             weight: model.weight,
             max_batch: model.profile.batches().last().copied().unwrap_or(1),
         }
     };
     world.models.iter().map(demand).collect()
+}
+
+/// What is asked of a model at a time, or at most. Clients who wait ask for no more than they do when each answer takes as
+/// long as one item alone on the whole device.
+fn rate_per_s(model: &SimulatedModel, units: u32, at: Option<Time>) -> f64 {
+    match (&model.load, at) {
+        (Load::ClosedLoop { clients, think }, _) => {
+            f64::from(*clients) / (*think + model.profile.latency(1, units)).seconds()
+        }
+        (load, Some(at)) => load.rate_per_s(at),
+        (load, None) => load.greatest_per_s(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use weft_scheduler::{Profile, ProfilePoint};
+
+    use super::*;
+
+    #[test]
+    fn loads_that_change_are_planned_at_their_highest_and_clients_at_what_answers_allow() {
+        let latency = Span::from_us(1000.0);
+        let point = ProfilePoint { batch: 1, units: 2, latency, dram_bytes: 0.0 };
+        let rate = |load, at| {
+            let profile = Arc::new(Profile::new(&[point], 0).unwrap());
+            let name = "net".to_string();
+            let model = SimulatedModel { name, profile, load, slo: None, weight: 1.0, priority: 0 };
+            rate_per_s(&model, 2, at)
+        };
+        let wave = Load::SquareWave {
+            high_per_s: 90.0,
+            low_per_s: 10.0,
+            period: Span::from_s(2.0),
+            share: 0.5,
+            phase: Span::ZERO,
+        };
+        assert_eq!(rate(wave.clone(), None), 90.0);
+        assert_eq!(rate(wave, Some(Time::after_start(Span::from_s(1.5)))), 10.0);
+        assert_eq!(rate(Load::ClosedLoop { clients: 6, think: Span::ZERO }, None), 6000.0);
+        let thinking = Load::ClosedLoop { clients: 6, think: Span::from_us(2000.0) };
+        assert_eq!(rate(thinking, None), 2000.0);
+    }
 }
