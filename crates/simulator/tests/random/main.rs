@@ -19,6 +19,9 @@ const SIMULATIONS: u64 = 24;
 /// Policies that predict nothing at the door, and so promise nothing.
 const WITHOUT_PROMISES: [&str; 2] = ["round-robin", "clockwork"];
 
+/// So many promises may be broken in any world: what a policy has to see before it knows how durations stray.
+const A_FEW: f64 = 10.0;
+
 fn number(variable: &str) -> Option<u64> {
     env::var(variable).ok().map(|text| text.parse().expect("a whole number"))
 }
@@ -76,7 +79,8 @@ fn promises_are_kept() {
             let (accepted, kept) = (all.arrived - all.refused, outcome.promises_kept());
             total.0 += accepted;
             total.1 += all.in_time;
-            let is_kept = kept >= 0.97 || accepted < 500;
+            let most_broken = A_FEW + accepted as f64 * 0.03;
+            let is_kept = (accepted - all.in_time) as f64 <= most_broken;
             assert!(is_kept, "{place}: {kept:.4} of {accepted} promises kept");
         }
     }

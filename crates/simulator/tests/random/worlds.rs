@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weft_scheduler::plan::Slo;
-use weft_scheduler::{Profile, ProfilePoint, Span};
+use weft_scheduler::{Profile, ProfilePoint, Span, Time};
 use weft_simulator::{Load, SimulatedModel, World};
 
 const BANDWIDTH_BYTES_PER_S: f64 = 1e12;
@@ -20,8 +20,18 @@ struct Bounds {
     best_effort: f64,
     noise: (f64, f64),
     has_all_loads: bool,
-    seconds: f64,
+    length: Length,
 }
+
+/// How long requests come.
+enum Length {
+    Seconds(f64),
+    /// Until about so many have come: a device that is asked for little is seen for long enough to be divided anew.
+    Requests(f64),
+}
+
+/// The longest that a world lasts, whatever comes.
+const MOST_SECONDS: f64 = 10.0;
 
 /// Anything that can be: overload, tight objectives, noise, every kind of load.
 pub(crate) fn any(seed: u64) -> World {
@@ -31,7 +41,7 @@ pub(crate) fn any(seed: u64) -> World {
         best_effort: 0.2,
         noise: (0.0, 0.3),
         has_all_loads: true,
-        seconds: 0.3,
+        length: Length::Requests(2500.0),
     };
     world(seed, &bounds)
 }
@@ -44,7 +54,7 @@ pub(crate) fn with_objectives(seed: u64) -> World {
         best_effort: 0.0,
         noise: (0.0, 0.04),
         has_all_loads: true,
-        seconds: 0.6,
+        length: Length::Requests(5000.0),
     };
     world(seed, &bounds)
 }
@@ -57,7 +67,7 @@ pub(crate) fn moderate(seed: u64) -> World {
         best_effort: 0.1,
         noise: (0.0, 0.04),
         has_all_loads: false,
-        seconds: 5.0,
+        length: Length::Seconds(5.0),
     };
     world(seed, &bounds)
 }
@@ -85,14 +95,20 @@ fn world(seed: u64, bounds: &Bounds) -> World {
             priority: random.random_range(0..3),
         }
     });
+    let models: Vec<SimulatedModel> = models.collect();
+    let rate: f64 = models.iter().map(|model| model.load.mean_per_s().min(1e5)).sum();
+    let seconds = match bounds.length {
+        Length::Seconds(seconds) => seconds,
+        Length::Requests(count) => (count / rate).min(MOST_SECONDS),
+    };
     World {
-        models: models.collect(),
+        models,
         units,
         bandwidth_bytes_per_s: BANDWIDTH_BYTES_PER_S,
         memory_bytes: 1 << 40,
         preparation: Span::from_us(random.random_range(10.0..100_000.0)),
         noise: random.random_range(bounds.noise.0..=bounds.noise.1),
-        length: Span::from_s(bounds.seconds),
+        length: Span::from_s(seconds),
         seed: random.random(),
     }
 }
@@ -115,10 +131,10 @@ fn profile(random: &mut SmallRng) -> Profile {
 }
 
 fn any_load(random: &mut SmallRng, rate_per_s: f64) -> Load {
-    let period = Span::from_s(random.random_range(0.02..0.5));
-    let phase = Span::from_s(random.random_range(0.0..0.5));
+    let period = Span::from_s(random.random_range(0.02..5.0));
+    let phase = Span::from_s(random.random_range(0.0..5.0));
     let low_per_s = rate_per_s * random.random_range(0.0..0.5);
-    match random.random_range(0..6) {
+    match random.random_range(0..7) {
         0 => Load::Gamma { rate_per_s, burstiness: random.random_range(0.2..6.0) },
         1 => {
             let share = random.random_range(0.1..0.9);
@@ -129,6 +145,14 @@ fn any_load(random: &mut SmallRng, rate_per_s: f64) -> Load {
             clients: random.random_range(1..20),
             think: Span::from_us(random.random_range(0.0..10_000.0)),
         },
+        4 => {
+            let seconds = 200.0 / rate_per_s;
+            let mut times: Vec<Time> = (0..200)
+                .map(|_| Time::START + Span::from_s(random.random_range(0.0..seconds)))
+                .collect();
+            times.sort_unstable();
+            Load::Trace { times: times.into(), multiplicity: random.random_range(0.5..2.5) }
+        }
         _ => Load::Poisson { rate_per_s },
     }
 }
