@@ -1,5 +1,8 @@
 //! A table of a text, whose keys are asked for one by one.
 
+use std::borrow::Cow;
+
+use toml::Spanned;
 use toml::de::DeTable;
 
 use super::item::Item;
@@ -51,14 +54,17 @@ impl<'a> Section<'a> {
         entries.map(move |(name, value)| Item::new(name.get_ref(), name.span(), value, lines))
     }
 
-    /// Notes the keys that were not asked for.
+    /// Notes the keys that were not asked for; what is known is said with the first of them.
     pub fn close(self, problems: &mut Problems) {
-        for name in self.table.keys() {
-            if !self.asked.contains(&name.get_ref().as_ref()) {
-                let known = self.asked.join(", ");
-                let what = format!("unknown key '{}'; known are {known}", name.get_ref());
-                problems.note(self.lines.line_at(name.span().start), what);
-            }
+        let is_unknown =
+            |name: &&Spanned<Cow<'_, str>>| !self.asked.contains(&name.get_ref().as_ref());
+        for (index, name) in self.table.keys().filter(is_unknown).enumerate() {
+            let known = match index {
+                0 => format!("; known are {}", self.asked.join(", ")),
+                _ => String::new(),
+            };
+            let what = format!("unknown key '{}'{known}", name.get_ref());
+            problems.note(self.lines.line_at(name.span().start), what);
         }
     }
 }

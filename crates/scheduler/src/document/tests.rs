@@ -33,7 +33,7 @@ fn all_problems_are_found_at_once_and_in_order() {
             "line 1: unknown key 'nmae'; known are count, name, table",
             "line 2: 'count' must be a whole number of at least 1, not 0",
             "line 4: 'size' must be a number above 0, not -2.5",
-            "line 6: unknown key 'tabel'; known are count, name, table",
+            "line 6: unknown key 'tabel'",
         ]
     );
 }

@@ -52,8 +52,11 @@ pub(super) fn svg(mosaic: &Mosaic, title: &str, unit: &str) -> String {
                 drawing.text(Anchor::Middle, (middle, floor + 18.0), name);
             }
             None => {
-                let text = TextStyle { colour: "#777", ..TextStyle::plain(Anchor::Middle) };
-                drawing.styled_text(text, (middle, TOP + TIME_HEIGHT / 2.0), "best effort");
+                let style = TextStyle { colour: "#777", ..TextStyle::plain(Anchor::Middle) };
+                for (line, word) in ["best", "effort"].into_iter().enumerate() {
+                    let height = TOP + TIME_HEIGHT / 2.0 + LINE_HEIGHT * line as f64;
+                    drawing.styled_text(style, (middle, height), word);
+                }
                 let name = format!("{width} free");
                 drawing.text(Anchor::Middle, (middle, floor + 18.0), &name);
             }
