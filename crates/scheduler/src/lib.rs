@@ -16,7 +16,7 @@ mod time;
 mod unit_mask;
 
 pub use identity::ModelId;
-pub use lane::{Batch, BatchLatency, Lane, Prospect};
+pub use lane::{Batch, BatchLatency, Lane, LaneModel, Prospect};
 pub use latency::{
     Execution, LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch,
 };

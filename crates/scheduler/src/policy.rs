@@ -81,6 +81,11 @@ pub enum Refusal {
         /// The latency that was predicted.
         predicted: Span,
     },
+    /// Its model has its share of an overloaded partition, and what time is left is for others.
+    OverShare {
+        /// The latency that was predicted.
+        predicted: Span,
+    },
     /// The queue is full.
     QueueFull,
     /// Nothing serves the model.

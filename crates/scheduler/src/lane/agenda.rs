@@ -3,6 +3,7 @@
 use std::slice::SliceIndex;
 
 use super::outlook::{Cost, Outlook};
+use super::shares::Headroom;
 use crate::time::Time;
 
 /// A batch that will run: so many of a model's requests, in the order in which they wait.
@@ -31,6 +32,7 @@ pub(super) struct Newcomer {
     pub(super) place: usize,
     pub(super) deadline: Time,
     pub(super) certainty: f64,
+    pub(super) headroom: Headroom,
 }
 
 /// Where one more request of a model would run, and what the batch that it is in would then cost.
@@ -58,7 +60,7 @@ impl Agenda {
         newcomer: Newcomer,
         cost_of: impl Fn(u32) -> Option<Cost>,
     ) -> (Outlook, Spot) {
-        let Newcomer { place, deadline, certainty } = newcomer;
+        let Newcomer { place, deadline, certainty, headroom } = newcomer;
         let last_own = self.upcoming.iter().rposition(|batch| batch.place == place);
         let mut outlook = begin;
         let mut position = 0;
@@ -68,7 +70,8 @@ impl Agenda {
             let unchanged = outlook.then(batch.cost);
             if let Some(cost) = cost_of(batch.count + 1) {
                 let joined = outlook.then(cost);
-                let is_in_time = joined.keeps(deadline.min(batch.deadline), certainty);
+                let is_in_time = joined.keeps(batch.deadline, certainty)
+                    && joined.later(headroom.room).keeps(deadline, certainty);
                 if is_in_time && self.first_harmed(last + 1, joined, unchanged).is_none() {
                     return (joined, Spot::Joined(last, cost));
                 }
@@ -121,7 +124,7 @@ impl Agenda {
 
     /// Takes in one more request at a spot that was found just now.
     pub(super) fn take_in(&mut self, newcomer: Newcomer, spot: Spot) {
-        let Newcomer { place, deadline, certainty } = newcomer;
+        let Newcomer { place, deadline, certainty, .. } = newcomer;
         match spot {
             Spot::Joined(index, cost) => {
                 let batch = &mut self.upcoming[index];

@@ -37,6 +37,8 @@ impl Lane {
         latency: &impl BatchLatency,
         mut shed: impl FnMut(Request),
     ) -> Option<Batch> {
+        let queues = &self.queues;
+        self.shares.divide(now, latency, |place| queues[place].1.len());
         for batch in &mut self.agenda.upcoming {
             let model = self.queues[batch.place].0;
             batch.cost = cost(latency, model, batch.count);
@@ -123,6 +125,9 @@ impl Lane {
                 return;
             }
             let grown = cost(latency, *model, first.count + 1);
+            if grown.duration > self.shares.longest(first.place) {
+                return;
+            }
             let shrunk = cost(latency, *model, later.count - 1);
             if !self.agenda.tolerates(begin, grown, (index, shrunk)) {
                 return;
@@ -169,6 +174,7 @@ impl Lane {
         let requests: Vec<Request> = queue.drain(..count as usize).collect();
         self.waiting -= requests.len();
         let model = *model;
+        self.shares.observe_launch(first.place, first.cost.duration, requests.len());
         self.set_busy_with(first.cost, now);
         Batch { model, requests, expected: first.cost.duration }
     }

@@ -17,16 +17,19 @@
 mod agenda;
 mod batch_latency;
 mod best_effort;
+mod lane_model;
 mod launch;
 mod outlook;
 #[cfg(test)]
 mod properties;
+mod shares;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
 pub use batch_latency::BatchLatency;
+pub use lane_model::LaneModel;
 pub use launch::Batch;
 
 use crate::identity::ModelId;
@@ -37,12 +40,15 @@ use crate::time::Time;
 use agenda::{Agenda, Newcomer, Spot};
 use best_effort::BestEffort;
 use outlook::{Cost, Outlook};
+use shares::{Headroom, Shares};
 
 /// What would become of a request in a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prospect {
     /// By when it would be answered, with a margin.
     pub finish: Time,
+    /// Until when the lane must have time: its answer, and what it must leave to others.
+    pub claim: Time,
     newcomer: Newcomer,
     /// `None` is for best effort, which is on no agenda.
     spot: Option<Spot>,
@@ -55,6 +61,7 @@ pub struct Lane {
     queues: Vec<(ModelId, VecDeque<Request>)>,
     agenda: Agenda,
     best_effort: BestEffort,
+    shares: Shares,
     /// All together.
     waiting: usize,
     limit: usize,
@@ -66,14 +73,14 @@ pub struct Lane {
 
 impl Lane {
     /// An empty lane for these models that holds at most `limit` requests.
-    pub fn new(models: impl IntoIterator<Item = ModelId>, limit: usize) -> Self {
-        let mut queues: Vec<(ModelId, VecDeque<Request>)> =
-            models.into_iter().map(|model| (model, VecDeque::new())).collect();
-        queues.sort_by_key(|(model, _)| *model);
-        queues.dedup_by_key(|(model, _)| *model);
+    pub fn new(models: impl IntoIterator<Item = LaneModel>, limit: usize) -> Self {
+        let mut models: Vec<LaneModel> = models.into_iter().collect();
+        models.sort_by_key(|one| one.model);
+        models.dedup_by_key(|one| one.model);
         Self {
-            best_effort: BestEffort::new(queues.len()),
-            queues,
+            best_effort: BestEffort::new(models.len()),
+            shares: Shares::new(&models),
+            queues: models.iter().map(|one| (one.model, VecDeque::new())).collect(),
             agenda: Agenda::default(),
             waiting: 0,
             limit,
@@ -122,34 +129,46 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> Option<Prospect> {
-        let newcomer = Newcomer {
-            place: self.place(request.model)?,
+        let place = self.place(request.model)?;
+        let mut newcomer = Newcomer {
+            place,
             deadline: request.deadline,
             certainty: latency.certainty(request.model),
+            headroom: Headroom::default(),
         };
         if request.deadline == Time::NEVER {
             let after = self.agenda.after(self.begin(now), ..).at;
             let finish = after + self.best_effort.work(request.model, latency);
-            return Some(Prospect { finish, newcomer, spot: None });
+            return Some(Prospect { finish, claim: finish, newcomer, spot: None });
         }
         let (largest, spread) =
             (latency.largest_batch(request.model), latency.spread(request.model));
+        let longest = self.shares.longest(place);
         let cost_of = |count: u32| {
-            (count <= largest.max(1)).then(|| Cost::new(latency.of(request.model, count), spread))
+            let duration = latency.of(request.model, count.min(largest));
+            let is_allowed = count == 1 || (count <= largest && duration <= longest);
+            is_allowed.then(|| Cost::new(duration, spread))
         };
+        // A lane that has nothing to do serves whoever comes.
+        if self.waiting > 0 || self.free_at(now) > now {
+            let time_left = request.deadline.since(now);
+            newcomer.headroom = self.shares.headroom(place, time_left, &self.agenda.upcoming);
+        }
         let (outlook, spot) = self.agenda.spot(self.begin(now), newcomer, cost_of);
         let finish = outlook.surely_at(newcomer.certainty);
-        Some(Prospect { finish, newcomer, spot: Some(spot) })
+        let left = match spot {
+            Spot::Joined(..) => newcomer.headroom.room,
+            Spot::New(..) => newcomer.headroom.opening,
+        };
+        Some(Prospect { finish, claim: finish + left, newcomer, spot: Some(spot) })
     }
 
-    /// Takes in a request whose prospect was asked for just now, or says why not: it would be late, or there is no room.
+    /// Takes in a request whose prospect was asked for just now, or says why not: it would be late, there is no room, or
+    /// what room there is must be left to others.
     pub fn admit(&mut self, request: Request, prospect: Prospect) -> Result<(), Refusal> {
-        if self.waiting >= self.limit {
-            return Err(Refusal::QueueFull);
-        }
-        if prospect.finish > request.deadline {
-            return Err(Refusal::TooLate { predicted: prospect.finish.since(request.arrived) });
-        }
+        let outcome = self.judge(&request, &prospect);
+        self.shares.observe_arrival(prospect.newcomer.place, outcome.is_err());
+        outcome?;
         self.waiting += 1;
         match prospect.spot {
             None => self.best_effort.put(prospect.newcomer.place, request),
@@ -159,6 +178,19 @@ impl Lane {
             }
         }
         Ok(())
+    }
+
+    fn judge(&self, request: &Request, prospect: &Prospect) -> Result<(), Refusal> {
+        let predicted = prospect.finish.since(request.arrived);
+        if self.waiting >= self.limit {
+            Err(Refusal::QueueFull)
+        } else if prospect.finish > request.deadline {
+            Err(Refusal::TooLate { predicted })
+        } else if prospect.claim > request.deadline {
+            Err(Refusal::OverShare { predicted })
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes in a request that was accepted before, elsewhere, whose prospect was asked for just now. It runs by its

@@ -48,6 +48,11 @@ impl Outlook {
         }
     }
 
+    /// The same, so much later.
+    pub(super) fn later(self, span: Span) -> Self {
+        Self { at: self.at + span, ..self }
+    }
+
     fn variance(self) -> f64 {
         self.squares + COMMON_VARIANCE * self.sum * self.sum
     }

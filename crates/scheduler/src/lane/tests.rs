@@ -41,8 +41,12 @@ fn request(id: u64, model: u32, arrived: f64, deadline: f64) -> Request {
     }
 }
 
+fn model(id: u32) -> LaneModel {
+    LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0, is_guest: false }
+}
+
 fn lane(models: u32) -> Lane {
-    Lane::new((0..models).map(ModelId), 100)
+    Lane::new((0..models).map(model), 100)
 }
 
 fn admit(lane: &mut Lane, request: Request, latency: &Simple) -> Result<(), Refusal> {
@@ -80,7 +84,7 @@ fn what_would_be_late_is_refused_with_the_prediction() {
     // A batch of four takes 14, and a fifth item another 11.
     assert_eq!(admit(&mut lane, request(4, 0, 0.0, 24.0), &EXACT), too_late(25.0));
     assert_eq!(lane.waiting(), 4);
-    let mut short = Lane::new([ModelId(0)], 1);
+    let mut short = Lane::new([model(0)], 1);
     admit(&mut short, request(0, 0, 0.0, 50.0), &EXACT).unwrap();
     let refused = admit(&mut short, request(1, 0, 0.0, 50.0), &EXACT);
     assert_eq!(refused, Err(Refusal::QueueFull));

@@ -5,7 +5,7 @@ const BROKEN_SHARE: f64 = 0.005;
 /// How many standard deviations a broken promise adds.
 const STEP: f64 = 0.4;
 /// What is kept in reserve before anything is known.
-const AT_FIRST: f64 = 1.0;
+const AT_FIRST: f64 = 0.7;
 /// More is never needed: what strays farther is not noise.
 const MOST: f64 = 3.0;
 /// After how many requests refused in a row, with nothing before them, a step is taken back.

@@ -231,15 +231,15 @@ impl Serving {
                 Some((served.lane.prospect(request, now, &latency)?, place))
             };
             let prospects = places.iter().filter_map(prospect);
-            prospects.min_by_key(|(prospect, place)| (prospect.finish, *place))
+            prospects.min_by_key(|(prospect, place)| (prospect.claim, *place))
         };
         let home = among(&self.homes[request.model.index()]);
         match home {
-            Some((prospect, _)) if prospect.finish <= request.deadline => home,
+            Some((prospect, _)) if prospect.claim <= request.deadline => home,
             _ => {
                 let host = among(&self.hosts[request.model.index()]);
                 let both = [home, host].into_iter().flatten();
-                both.min_by_key(|(prospect, place)| (prospect.finish, *place))
+                both.min_by_key(|(prospect, place)| (prospect.claim, *place))
             }
         }
     }

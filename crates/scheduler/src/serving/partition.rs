@@ -1,7 +1,7 @@
 //! One partition that serves: its lane, its latencies and what runs on it.
 
 use crate::identity::ModelId;
-use crate::lane::Lane;
+use crate::lane::{Lane, LaneModel};
 use crate::latency::{MemoryShare, Prediction};
 use crate::policy::LaunchId;
 use crate::request::Request;
@@ -49,7 +49,7 @@ impl Served {
         Self {
             partition: partition.clone(),
             latencies: latencies(device, partition),
-            lane: lane(partition),
+            lane: lane(device, partition),
             state: State::Waiting,
             is_active: false,
             running: None,
@@ -70,7 +70,7 @@ impl Served {
         let free_at = self.lane.free_at(Time::START);
         self.partition = partition.clone();
         self.latencies = latencies(device, partition);
-        self.lane = lane(partition);
+        self.lane = lane(device, partition);
         self.lane.set_busy_until(free_at);
     }
 
@@ -79,8 +79,17 @@ impl Served {
     }
 }
 
-fn lane(partition: &ServingPartition) -> Lane {
-    Lane::new(partition.models().map(|(model, _)| model), QUEUE_LIMIT)
+fn lane(device: &ServedDevice, partition: &ServingPartition) -> Lane {
+    let of = |models: &[(ModelId, u32)], is_guest: bool| -> Vec<LaneModel> {
+        let model = |&(model, _): &(ModelId, u32)| {
+            let served = &device.models[model.index()];
+            let slo = served.slo.map(|slo| slo.latency);
+            LaneModel { model, slo, weight: served.weight, priority: served.priority, is_guest }
+        };
+        models.iter().map(model).collect()
+    };
+    let models = [of(&partition.residents, false), of(&partition.guests, true)];
+    Lane::new(models.into_iter().flatten(), QUEUE_LIMIT)
 }
 
 fn latencies(device: &ServedDevice, partition: &ServingPartition) -> Latencies {

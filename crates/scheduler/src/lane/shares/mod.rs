@@ -1,0 +1,206 @@
+//! Who may have how much of a lane when not everyone can be served.
+//!
+//! # The rule
+//!
+//! A lane is overloaded while it refuses more than a few of its requests. Then its time is divided: from the highest
+//! rank to the lowest, models of one rank get what they ask for, but where that is more than is left, what is left is shared
+//! in proportion to weights, and what one does not need of its share goes to the others (max-min fairness). What a model
+//! asks for is how many requests come, times what one of them takes in a batch of half its objective.
+//!
+//! Shares are not cut out of what was promised: no request is dropped for fairness. They are held at the door, by how
+//! *full* a model may make the lane:
+//!
+//! * A model that asks for more than its share must leave **room for those who do not**, and everyone for those of a higher
+//!   rank: a request is accepted only if it would be in time even if it were answered that much later. What they bring
+//!   then fits, and while they use the room, no one comes in who must leave it.
+//! * Among models that all ask for more than their share, the one that had more than its share of late must leave room
+//!   for those that had less.
+//!
+//! The lane loses no time by this, since it is full up to the room that is left. The room is for two things. Others whose
+//! objective is tighter by `t` will come and be due before the request: what they may have of the time `t`. And others
+//! bring much at once: for work that comes in pieces `p` and takes the share `r` of the time, the backlog exceeds `x` with a
+//! probability of about `exp(-2 x (1 - r) / p)`, so `p ln(1/e) / (2 (1 - r))` is enough for all but the share `e` of it. Room
+//! is never more than those for whom it is left may have of the time to the deadline. A lane that has nothing to do serves
+//! whoever comes, so that no rank starves while there is time.
+//!
+//! A model that asks for more than its share also opens a batch only where that has room to grow to its share of half its
+//! objective: single requests squeezed in just before their deadline would cost the lane a launch each.
+//!
+//! A batch of several requests takes no longer than models of a higher priority can bear to be blocked, and no longer than
+//! those can bear that have less than their share. Nor does all that waits of lower priorities: each of these batches has
+//! been promised its turn, and when the last moment comes for one, it may have come for all.
+
+mod account;
+mod division;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use account::Account;
+
+use crate::identity::ModelId;
+use crate::lane::agenda::Upcoming;
+use crate::lane::{BatchLatency, LaneModel};
+use crate::time::{Span, Time};
+
+/// How much of the distance a single outcome moves the share of refused requests.
+const REFUSED_WEIGHT: f64 = 0.01;
+/// A lane that refuses more than this share of its requests is overloaded.
+const OVERLOAD: f64 = 0.04;
+/// Averages are taken over this many times the longest objective in the lane.
+const WINDOW_OBJECTIVES: f64 = 20.0;
+/// The window where there are no objectives.
+const DEFAULT_WINDOW: Span = Span::from_nanos(1_000_000_000);
+/// The lane's time is divided anew this many times in a window.
+const DIVISIONS: f64 = 32.0;
+/// The share of its objective, less one item, that a model may be blocked by a batch of a lower priority.
+const BLOCKING: f64 = 0.5;
+
+/// What a request must leave to others besides being in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Headroom {
+    /// Time between its answer and its deadline.
+    pub(super) room: Span,
+    /// The same where it opens a new batch.
+    pub(super) opening: Span,
+}
+
+/// The accounts of a lane's models, by their places.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    models: Vec<LaneModel>,
+    accounts: Vec<Account>,
+    /// The places of each rank, the highest first.
+    classes: Vec<Vec<usize>>,
+    highest_priority: u8,
+    window_ns: f64,
+    refused: f64,
+    divided_at: Option<Time>,
+}
+
+impl Shares {
+    pub(super) fn new(models: &[LaneModel]) -> Self {
+        let mut by_rank: Vec<usize> = (0..models.len()).collect();
+        by_rank.sort_by_key(|&place| Reverse(models[place].rank()));
+        let classes = by_rank.chunk_by(|&one, &other| models[one].rank() == models[other].rank());
+        let longest = models.iter().filter_map(|model| model.slo).max();
+        let window = longest.map_or(DEFAULT_WINDOW, |slo| slo * WINDOW_OBJECTIVES);
+        Self {
+            accounts: models.iter().map(Account::new).collect(),
+            classes: classes.map(<[usize]>::to_vec).collect(),
+            highest_priority: models.iter().map(|model| model.priority).max().unwrap_or(0),
+            models: models.to_vec(),
+            window_ns: window.nanos() as f64,
+            refused: 0.0,
+            divided_at: None,
+        }
+    }
+
+    fn is_overloaded(&self) -> bool {
+        self.refused > OVERLOAD
+    }
+
+    /// A request came and was refused, or not.
+    pub(super) fn observe_arrival(&mut self, place: usize, is_refused: bool) {
+        self.accounts[place].observe_arrival(is_refused);
+        self.refused += REFUSED_WEIGHT * (f64::from(u8::from(is_refused)) - self.refused);
+    }
+
+    /// So many requests of a model are launched.
+    pub(super) fn observe_launch(&mut self, place: usize, duration: Span, requests: usize) {
+        self.accounts[place].observe_launch(duration, requests);
+    }
+
+    /// The longest that a batch of several requests may take.
+    pub(super) fn longest(&self, place: usize) -> Span {
+        self.accounts[place].longest
+    }
+
+    /// What a request with so much time to its deadline must leave to others, where these batches wait.
+    pub(super) fn headroom(&self, place: usize, time_left: Span, waiting: &[Upcoming]) -> Headroom {
+        if !self.is_overloaded() {
+            return Headroom::default();
+        }
+        let account = &self.accounts[place];
+        let priority = self.models[place].priority;
+        if account.longest < Span::MAX && self.highest_priority > priority {
+            let blocking = waiting.iter().filter(|it| self.models[it.place].priority <= priority);
+            let convoy = blocking.fold(Span::ZERO, |sum, batch| sum + batch.cost.duration);
+            if convoy > Span::ZERO && convoy + account.alone > account.longest {
+                return Headroom { room: Span::MAX, opening: Span::MAX };
+            }
+        }
+        let room = if account.is_ahead() { account.room_ahead } else { account.room };
+        let room = room.before(time_left);
+        Headroom { room, opening: room.max(account.growth) }
+    }
+
+    /// Divides the lane's time anew, if that was not done just before; `waiting` is how many requests of a place wait.
+    pub(super) fn divide(
+        &mut self,
+        now: Time,
+        latency: &impl BatchLatency,
+        waiting: impl Fn(usize) -> usize,
+    ) {
+        let least_ns = self.window_ns / DIVISIONS;
+        let since = |at: Time| now.since(at).nanos() as f64;
+        let elapsed_ns = self.divided_at.map_or(least_ns, since);
+        if elapsed_ns < least_ns {
+            return;
+        }
+        self.divided_at = Some(now);
+        let weight = elapsed_ns / (elapsed_ns + self.window_ns);
+        for (account, model) in self.accounts.iter_mut().zip(&self.models) {
+            account.look_up(model.model, latency);
+            account.average(elapsed_ns, weight);
+        }
+        if self.is_overloaded() {
+            division::share_out(&mut self.accounts, &self.classes);
+            let accounts = self.accounts.iter().enumerate();
+            let claimed = |(place, account): (usize, &Account)| {
+                account.claimed_ns(self.window_ns, waiting(place))
+            };
+            let claimed_ns: Vec<f64> = accounts.map(claimed).collect();
+            let all_ns: f64 = claimed_ns.iter().sum();
+            for (account, own_ns) in self.accounts.iter_mut().zip(claimed_ns) {
+                account.settle(all_ns, own_ns);
+            }
+        }
+        self.limit_blocking();
+        if self.is_overloaded() {
+            division::set_room(&mut self.accounts, &self.classes);
+            for (account, model) in self.accounts.iter_mut().zip(&self.models) {
+                account.growth = growth(account, model.model, latency);
+            }
+        }
+    }
+
+    /// Limits how long batches take by what those can bear who may not be blocked: models of a higher priority, and under
+    /// overload those that have less than their share. Who cannot bear even a single request is not helped by it.
+    fn limit_blocking(&mut self) {
+        let is_overloaded =
+            self.is_overloaded() && self.accounts.iter().any(|account| account.asks_for_more);
+        for (place, model) in self.models.iter().enumerate() {
+            let alone = self.accounts[place].alone;
+            let others = self.models.iter().zip(&self.accounts);
+            let bearable = others.filter_map(|(other, account)| {
+                let is_behind = is_overloaded && account.had < account.share;
+                let is_spared = other.priority > model.priority
+                    || (is_behind && other.rank() >= model.rank() && other.model != model.model);
+                let slack = other.slo?.saturating_sub(account.alone) * BLOCKING;
+                (is_spared && slack >= alone).then_some(slack)
+            });
+            let longest = bearable.min().unwrap_or(Span::MAX);
+            self.accounts[place].longest = longest;
+        }
+    }
+}
+
+/// By how much a batch must be able to grow for it to be opened.
+fn growth(account: &Account, model: ModelId, latency: &impl BatchLatency) -> Span {
+    let Some(slo) = account.slo.filter(|_| account.asks_for_more) else { return Span::ZERO };
+    let longest = (slo * (0.5 * account.share)).min(account.longest);
+    let batch = account.largest_within(longest, model, latency);
+    latency.of(model, batch).saturating_sub(account.alone)
+}
