@@ -136,6 +136,7 @@ fn count(
     let count = item.count(problems)?;
     if count > limit {
         problems.note(item.line(), format!("'{key}' is at most {limit}"));
+        return None;
     }
     Some(count)
 }
