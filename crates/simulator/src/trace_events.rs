@@ -24,9 +24,17 @@ pub struct TraceEvents<W: Write> {
     names: Vec<String>,
     /// Partitions that have their units, and since when.
     active: BTreeMap<PartitionId, (UnitMask, Time)>,
-    counts: Counts,
+    counts: [u64; 3],
+    /// What was written last, and when.
+    written: [Option<u64>; 3],
     counted_at: Option<Time>,
 }
+
+/// The counters, in the order in which they are kept.
+const COUNTERS: [&str; 3] = ["open requests", "refused", "shed"];
+const OPEN: usize = 0;
+const REFUSED: usize = 1;
+const SHED: usize = 2;
 
 #[derive(Clone, Copy)]
 enum Group {
@@ -38,13 +46,6 @@ enum Group {
 struct Process {
     number: u32,
     tracks: BTreeMap<UnitMask, usize>,
-}
-
-#[derive(Default)]
-struct Counts {
-    open: u64,
-    refused: u64,
-    shed: u64,
 }
 
 impl<W: Write> TraceEvents<W> {
@@ -59,7 +60,8 @@ impl<W: Write> TraceEvents<W> {
             partitions: process(2 * device + 1),
             names: names.into_iter().map(quoted).collect(),
             active: BTreeMap::new(),
-            counts: Counts::default(),
+            counts: [0; 3],
+            written: [None; 3],
             counted_at: None,
         };
         trace.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
@@ -128,37 +130,39 @@ impl<W: Write> TraceEvents<W> {
         ));
     }
 
-    /// Writes the counters, unless they were written a moment ago.
+    /// Writes the counters that have changed, unless any were written a moment ago.
     fn count(&mut self, now: Time) {
         if self.counted_at.is_some_and(|before| now.since(before) < COUNTERS_EVERY) {
             return;
         }
         self.counted_at = Some(now);
         let (process, at) = (self.executions.number, us(now));
-        let Counts { open, refused, shed } = self.counts;
-        for (name, value) in [("open requests", open), ("refused", refused), ("shed", shed)] {
-            self.event(&format!(
-                r#""ph":"C","pid":{process},"ts":{at:.3},"name":"{name}","args":{{"requests":{value}}}"#
-            ));
+        for (place, name) in COUNTERS.into_iter().enumerate() {
+            let value = self.counts[place];
+            if self.written[place].replace(value) != Some(value) {
+                self.event(&format!(
+                    r#""ph":"C","pid":{process},"ts":{at:.3},"name":"{name}","args":{{"requests":{value}}}"#
+                ));
+            }
         }
     }
 }
 
 impl<W: Write> Observer for TraceEvents<W> {
     fn arrived(&mut self, request: &Request) {
-        self.counts.open += 1;
+        self.counts[OPEN] += 1;
         self.count(request.arrived);
     }
 
     fn refused(&mut self, _: &Request, _: Refusal, now: Time) {
-        self.counts.open -= 1;
-        self.counts.refused += 1;
+        self.counts[OPEN] -= 1;
+        self.counts[REFUSED] += 1;
         self.count(now);
     }
 
     fn shed(&mut self, _: &Request, now: Time) {
-        self.counts.open -= 1;
-        self.counts.shed += 1;
+        self.counts[OPEN] -= 1;
+        self.counts[SHED] += 1;
         self.count(now);
     }
 
@@ -173,7 +177,7 @@ impl<W: Write> Observer for TraceEvents<W> {
             executed.partition.0,
             requests.join(",")
         ));
-        self.counts.open -= executed.requests.len() as u64;
+        self.counts[OPEN] -= executed.requests.len() as u64;
         self.count(executed.end);
     }
 
@@ -301,6 +305,7 @@ mod tests {
         });
         assert_eq!(text.matches(r#""name":"open requests""#).count(), 5);
         assert!(text.contains(r#""ts":4000.000,"name":"open requests","args":{"requests":801}"#));
+        assert_eq!(text.matches(r#""name":"refused""#).count(), 1, "it never changed");
     }
 
     /// Takes so many bytes and no more.
