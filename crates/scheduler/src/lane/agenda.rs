@@ -122,6 +122,11 @@ impl Agenda {
         None
     }
 
+    /// Whether all on it can wait for something else to run first.
+    pub(super) fn can_wait(&self, begin: Outlook, cost: Cost) -> bool {
+        self.first_harmed(0, begin.then(cost), begin).is_none()
+    }
+
     /// Takes in one more request at a spot that was found just now.
     pub(super) fn take_in(&mut self, newcomer: Newcomer, spot: Spot) {
         let Newcomer { place, deadline, certainty, .. } = newcomer;

@@ -1,51 +1,125 @@
 //! Best-effort requests: they have no deadline, so they are on no agenda and yield to all that is.
+//!
+//! # The rule
+//!
+//! They run when no request with a deadline waits, the models among them by weight: the one that has had the least time for
+//! its weight comes first. Since a request with a deadline may come at any moment, their batches take no longer than
+//! [`BLOCKING`] of the tightest objective in the lane, or are single requests.
+//!
+//! They do not starve where there is always something else to do: while they wait, [`LEAST_SHARE`] of the time that others
+//! take is owed to them. Once a batch is owed, whoever comes is admitted as if that batch ran first; so within one
+//! objective there is room for it that no promise needs, and it runs as soon as there is.
 
 use std::collections::VecDeque;
 
+use super::cost;
+use super::lane_model::LaneModel;
+use super::outlook::Cost;
 use crate::identity::ModelId;
 use crate::lane::BatchLatency;
 use crate::request::Request;
 use crate::time::Span;
 
-/// Requests without a deadline, by their model's place in the lane, in the order of arrival.
+/// The share of the tightest objective in the lane that best effort may block it for.
+const BLOCKING: f64 = 0.25;
+/// The share of a busy lane that best effort gets in any case.
+const LEAST_SHARE: f64 = 0.02;
+
+/// One model's requests without a deadline, in the order of arrival.
+#[derive(Clone, Debug)]
+struct Queue {
+    model: ModelId,
+    requests: VecDeque<Request>,
+    weight: f64,
+    /// The time that it has had, over its weight.
+    had: f64,
+}
+
+/// Requests without a deadline, by their model's place in the lane.
 #[derive(Clone, Debug)]
 pub(super) struct BestEffort {
-    queues: Vec<VecDeque<Request>>,
+    queues: Vec<Queue>,
     waiting: usize,
+    /// The longest that a batch of several may take.
+    longest: Span,
+    /// What the one that was served last has had: who has had nothing for long does not catch up on it.
+    level: f64,
+    owed_ns: f64,
+    /// What is kept free for a batch that is owed.
+    pub(super) set_aside: Option<Cost>,
 }
 
 impl BestEffort {
-    pub(super) fn new(models: usize) -> Self {
-        Self { queues: vec![VecDeque::new(); models], waiting: 0 }
+    pub(super) fn new(models: &[LaneModel]) -> Self {
+        let queue = |model: &LaneModel| Queue {
+            model: model.model,
+            requests: VecDeque::new(),
+            weight: model.weight.max(f64::MIN_POSITIVE),
+            had: 0.0,
+        };
+        let tightest = models.iter().filter_map(|model| model.slo).min();
+        Self {
+            queues: models.iter().map(queue).collect(),
+            waiting: 0,
+            longest: tightest.map_or(Span::MAX, |slo| slo * BLOCKING),
+            level: 0.0,
+            owed_ns: 0.0,
+            set_aside: None,
+        }
     }
 
     pub(super) fn put(&mut self, place: usize, request: Request) {
-        self.queues[place].push_back(request);
+        let queue = &mut self.queues[place];
+        if queue.requests.is_empty() {
+            queue.had = queue.had.max(self.level);
+        }
+        queue.requests.push_back(request);
         self.waiting += 1;
     }
 
     pub(super) fn take_all(&mut self) -> Vec<Request> {
-        self.waiting = 0;
-        self.queues.iter_mut().flat_map(|queue| queue.drain(..)).collect()
+        (self.waiting, self.owed_ns, self.set_aside) = (0, 0.0, None);
+        self.queues.iter_mut().flat_map(|queue| queue.requests.drain(..)).collect()
     }
 
-    /// The place whose first request has waited longest.
-    pub(super) fn longest_waiting(&self) -> Option<usize> {
+    /// The place that is next, how many of its requests run and what that costs.
+    pub(super) fn upcoming(&self, latency: &impl BatchLatency) -> Option<(usize, u32, Cost)> {
         if self.waiting == 0 {
             return None;
         }
-        let heads = self.queues.iter().enumerate();
-        let heads =
-            heads.filter_map(|(place, queue)| queue.front().map(|first| (first.arrived, place)));
-        heads.min().map(|(_, place)| place)
+        let waiting = self.queues.iter().enumerate().filter(|(_, it)| !it.requests.is_empty());
+        let (place, queue) =
+            waiting.min_by(|(_, one), (_, other)| one.had.total_cmp(&other.had))?;
+        let most = latency.largest_batch(queue.model).min(queue.requests.len() as u32);
+        let fits = |count: &u32| latency.of(queue.model, *count) <= self.longest;
+        let count = (2..=most).rev().find(fits).unwrap_or(1);
+        Some((place, count, cost(latency, queue.model, count)))
     }
 
-    /// Takes out the first requests of a place, at most so many.
-    pub(super) fn take(&mut self, place: usize, most: usize) -> Vec<Request> {
+    /// Takes out the first requests of a place, which are launched at this cost.
+    pub(super) fn take(&mut self, place: usize, count: u32, cost: Cost) -> (ModelId, Vec<Request>) {
+        let taken_ns = cost.duration.nanos() as f64;
+        self.owed_ns = (self.owed_ns - taken_ns).max(0.0);
+        self.set_aside = None;
         let queue = &mut self.queues[place];
-        let requests: Vec<Request> = queue.drain(..most.min(queue.len())).collect();
+        self.level = queue.had;
+        queue.had += taken_ns / queue.weight;
+        let requests: Vec<Request> = queue.requests.drain(..count as usize).collect();
         self.waiting -= requests.len();
-        requests
+        (queue.model, requests)
+    }
+
+    /// Others take time of the lane.
+    pub(super) fn yield_for(&mut self, duration: Span) {
+        if self.waiting > 0 {
+            self.owed_ns += LEAST_SHARE * duration.nanos() as f64;
+        }
+    }
+
+    /// Sets time aside for what is next, once it is owed.
+    pub(super) fn set_aside_what_is_owed(&mut self, latency: &impl BatchLatency) {
+        let is_owed = |cost: &Cost| self.owed_ns >= cost.duration.nanos() as f64;
+        self.set_aside = self.upcoming(latency).map(|(_, _, cost)| cost).filter(is_owed);
     }
 
     /// About how long all that waits and one more request of a model take: as if all were of that model.

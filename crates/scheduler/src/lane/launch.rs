@@ -28,9 +28,10 @@ enum Choice {
 }
 
 impl Lane {
-    /// The next batch, where anything waits: the first of the agenda. As a rule all who are in it make their deadline, and all
-    /// who wait for it do; then it takes along as many more of its model as harm no one. Where durations strayed so far
-    /// that someone will be late, it is cut such that the fewest are. Requests that are given up are handed to `shed`.
+    /// The next batch, where anything waits: the first of the agenda, or best effort where that is empty, or can wait while
+    /// best effort is owed a turn. As a rule all who are in the batch make their deadline, and all who wait for it do; then
+    /// it takes along as many more of its model as harm no one. Where durations strayed so far that someone will be late, it
+    /// is cut such that the fewest are. Requests that are given up are handed to `shed`.
     pub fn next(
         &mut self,
         now: Time,
@@ -43,6 +44,12 @@ impl Lane {
             let model = self.queues[batch.place].0;
             batch.cost = cost(latency, model, batch.count);
             batch.certainty = latency.certainty(model);
+        }
+        self.best_effort.set_aside_what_is_owed(latency);
+        if let Some(cost) = self.best_effort.set_aside
+            && self.agenda.can_wait(Outlook::from(now, 0.0), cost)
+        {
+            return self.launch_best_effort(now, latency);
         }
         loop {
             if self.agenda.upcoming.is_empty() {
@@ -147,16 +154,13 @@ impl Lane {
         }
     }
 
-    /// Best effort runs when nothing else waits.
     fn launch_best_effort(&mut self, now: Time, latency: &impl BatchLatency) -> Option<Batch> {
-        let Some(place) = self.best_effort.longest_waiting() else {
+        let Some((place, count, cost)) = self.best_effort.upcoming(latency) else {
             self.set_busy_until(now);
             return None;
         };
-        let model = self.queues[place].0;
-        let requests = self.best_effort.take(place, latency.largest_batch(model) as usize);
+        let (model, requests) = self.best_effort.take(place, count, cost);
         self.waiting -= requests.len();
-        let cost = cost(latency, model, requests.len() as u32);
         self.set_busy_with(cost, now);
         Some(Batch { model, requests, expected: cost.duration })
     }
@@ -175,6 +179,7 @@ impl Lane {
         self.waiting -= requests.len();
         let model = *model;
         self.shares.observe_launch(first.place, first.cost.duration, requests.len());
+        self.best_effort.yield_for(first.cost.duration);
         self.set_busy_with(first.cost, now);
         Batch { model, requests, expected: first.cost.duration }
     }

@@ -78,7 +78,7 @@ impl Lane {
         models.sort_by_key(|one| one.model);
         models.dedup_by_key(|one| one.model);
         Self {
-            best_effort: BestEffort::new(models.len()),
+            best_effort: BestEffort::new(&models),
             shares: Shares::new(&models),
             queues: models.iter().map(|one| (one.model, VecDeque::new())).collect(),
             agenda: Agenda::default(),
@@ -108,8 +108,10 @@ impl Lane {
         (self.busy_until, self.busy_deviation_ns) = (at, 0.0);
     }
 
+    /// When the agenda begins for who comes now.
     fn begin(&self, now: Time) -> Outlook {
-        Outlook::from(self.free_at(now), self.busy_deviation_ns)
+        let free = Outlook::from(self.free_at(now), self.busy_deviation_ns);
+        self.best_effort.set_aside.map_or(free, |cost| free.then(cost))
     }
 
     /// Takes out all that waits.
@@ -167,7 +169,9 @@ impl Lane {
     /// what room there is must be left to others.
     pub fn admit(&mut self, request: Request, prospect: Prospect) -> Result<(), Refusal> {
         let outcome = self.judge(&request, &prospect);
-        self.shares.observe_arrival(prospect.newcomer.place, outcome.is_err());
+        if prospect.spot.is_some() {
+            self.shares.observe_arrival(prospect.newcomer.place, outcome.is_err());
+        }
         outcome?;
         self.waiting += 1;
         match prospect.spot {

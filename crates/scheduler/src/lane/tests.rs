@@ -192,15 +192,78 @@ fn what_moves_here_is_in_order_and_nothing_is_lost_on_the_way() {
     assert!(lane.take_waiting().is_empty());
 }
 
+fn best_effort(id: u64, model: u32) -> Request {
+    Request { deadline: Time::NEVER, ..request(id, model, 0.0, 0.0) }
+}
+
 #[test]
 fn best_effort_runs_when_nothing_else_waits() {
     let mut lane = lane(2);
-    let never = |id| Request { deadline: Time::NEVER, ..request(id, 0, 0.0, 0.0) };
     for id in 0..6 {
-        admit(&mut lane, never(id), &EXACT).unwrap();
+        admit(&mut lane, best_effort(id, 0), &EXACT).unwrap();
     }
     admit(&mut lane, request(9, 1, 0.0, 11.0), &EXACT).unwrap();
     assert_eq!(launched(&mut lane, 0.0), [9]);
     assert_eq!(launched(&mut lane, 11.0), [0, 1, 2, 3]);
     assert_eq!(lane.take_waiting().len(), 2);
+}
+
+#[test]
+fn best_effort_is_refused_only_where_the_queue_is_full() {
+    let mut short = Lane::new([model(0)], 3);
+    for id in 0..3 {
+        admit(&mut short, best_effort(id, 0), &EXACT).unwrap();
+    }
+    assert_eq!(admit(&mut short, best_effort(3, 0), &EXACT), Err(Refusal::QueueFull));
+}
+
+#[test]
+fn best_effort_blocks_for_no_more_than_a_share_of_the_tightest_objective() {
+    for (slo_us, batch) in [(40.0, 1), (52.0, 3), (1000.0, 4)] {
+        let tight = LaneModel { slo: Some(Span::from_us(slo_us)), ..model(1) };
+        let mut lane = Lane::new([model(0), tight], 100);
+        for id in 0..6 {
+            admit(&mut lane, best_effort(id, 0), &EXACT).unwrap();
+        }
+        assert_eq!(launched(&mut lane, 0.0).len(), batch, "{slo_us}");
+    }
+}
+
+#[test]
+fn best_effort_is_shared_by_weight_and_nobody_saves_up() {
+    let heavy = LaneModel { weight: 3.0, ..model(0) };
+    let mut lane = Lane::new([heavy, model(1), model(2)], 1000);
+    for id in 0..400 {
+        admit(&mut lane, best_effort(id, (id % 2) as u32), &EXACT).unwrap();
+    }
+    let mut turns = [0; 3];
+    for turn in 0..40 {
+        if turn == 20 {
+            assert_eq!(turns, [15, 5, 0]);
+            (400..500).for_each(|id| admit(&mut lane, best_effort(id, 2), &EXACT).unwrap());
+        }
+        let batch = lane.next(at(14.0 * f64::from(turn)), &EXACT, |_| ()).unwrap();
+        turns[batch.model.index()] += 1;
+    }
+    assert!((3..=5).contains(&turns[2]) && (11..=13).contains(&(turns[0] - 15)), "{turns:?}");
+}
+
+#[test]
+fn best_effort_is_owed_a_share_of_a_lane_that_is_never_idle() {
+    let mut lane = lane(2);
+    for id in 0..40 {
+        admit(&mut lane, best_effort(id, 0), &EXACT).unwrap();
+    }
+    let (mut now, mut best_effort_us) = (0.0, 0.0);
+    for id in 100..10_000 {
+        // One waits while one runs, and as many as can be come besides.
+        while admit(&mut lane, request(id, 1, now, now + 30.0), &EXACT).is_ok() {}
+        let batch = lane.next(at(now), &EXACT, |late| panic!("{late:?} is late")).unwrap();
+        now += batch.expected.us();
+        best_effort_us += if batch.model == ModelId(0) { batch.expected.us() } else { 0.0 };
+        if best_effort_us > 100.0 {
+            break;
+        }
+    }
+    assert!((0.015..0.025).contains(&(best_effort_us / now)), "{}", best_effort_us / now);
 }
