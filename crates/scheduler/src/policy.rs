@@ -1,6 +1,7 @@
 //! What drives decisions and what they are: events in, actions out. A policy is a value that turns the one into the other.
 
 use crate::identity::ModelId;
+use crate::layout::{LayoutFound, LayoutTask};
 use crate::request::{Request, RequestId};
 use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
@@ -14,7 +15,7 @@ pub struct PartitionId(pub u32);
 pub struct LaunchId(pub u64);
 
 /// Something that happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The run begins; comes first and once.
     Started,
@@ -24,12 +25,14 @@ pub enum Event {
     Finished(LaunchId),
     /// All models that a partition was last asked to be prepared for can run on it from now on.
     Prepared(PartitionId),
+    /// A task to plan has been solved.
+    Planned(Box<LayoutFound>),
     /// A time that was asked for has come.
     Woken,
 }
 
 /// Something to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Make models ready on a partition, besides those that are ready there. What runs meanwhile, there or on other
     /// partitions of the same units, is not disturbed.
@@ -69,6 +72,8 @@ pub enum Action {
     },
     /// Drop a request that was accepted: its deadline can no longer be met.
     Shed(RequestId),
+    /// Solve a task that takes longer than decisions may, beside what is served.
+    Plan(Box<LayoutTask>),
     /// Ask to be woken.
     WakeAt(Time),
 }

@@ -7,7 +7,7 @@ use crate::plan::Slo;
 use crate::profile::Profile;
 
 /// One model and what was agreed about it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServedModel {
     /// How long it takes.
     pub profile: Arc<Profile>,
@@ -29,7 +29,7 @@ impl ServedModel {
 }
 
 /// One device and its models.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServedDevice {
     /// The models, in the order of their ids.
     pub models: Vec<ServedModel>,

@@ -38,6 +38,8 @@ fn main() {
         bandwidth_bytes_per_s: 4.8e12,
         memory_bytes: 1 << 37,
         preparation: Span::from_us(2000.0),
+        preparation_per_model: Span::from_us(1000.0),
+        planning: Span::from_us(100_000.0),
         noise: 0.05,
         length: Span::from_s(60.0),
         seed: 1,

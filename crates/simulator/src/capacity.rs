@@ -92,6 +92,8 @@ mod tests {
             bandwidth_bytes_per_s: 1e12,
             memory_bytes: 1 << 30,
             preparation: Span::ZERO,
+            preparation_per_model: Span::from_us(1000.0),
+            planning: Span::from_us(100_000.0),
             noise: 0.0,
             length: Span::from_s(5.0),
             seed: 1,

@@ -241,6 +241,8 @@ mod tests {
             bandwidth_bytes_per_s: 1e12,
             memory_bytes: 8 << 20,
             preparation: Span::from_us(100.0),
+            preparation_per_model: Span::from_us(1000.0),
+            planning: Span::from_us(100_000.0),
             noise: 0.02,
             length: Span::from_s(0.5),
             seed: 3,

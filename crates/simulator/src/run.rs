@@ -4,8 +4,8 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
 use weft_scheduler::{
-    Action, Event, LaunchId, MemoryShare, ModelId, PartitionId, Policy, Request, RequestId, Span,
-    Time,
+    Action, Event, LaunchId, LayoutFound, MemoryShare, ModelId, PartitionId, Policy, Request,
+    RequestId, Span, Time,
 };
 
 use crate::arrivals::{Arrivals, random};
@@ -30,6 +30,7 @@ const LEAST_FACTOR: f64 = 0.2;
 enum Happening {
     Arrival(ModelId),
     Ready(PartitionId, Vec<ModelId>),
+    Planned(Box<LayoutFound>),
     Wake,
 }
 
@@ -62,8 +63,8 @@ pub fn run_observed<O: Observer>(
     observer: &mut O,
 ) -> Result<Outcome, Violation> {
     let mut run = Run::new(world, policy, observer);
+    run.prepare()?;
     run.begin();
-    run.hand(Event::Started, Time::START)?;
     while let Some((event, now)) = run.next() {
         run.hand(event, now)?;
         if run.is_over(now) {
@@ -90,6 +91,8 @@ struct Run<'a, O> {
     random: SmallRng,
     next_request: u64,
     arrivals_to_come: usize,
+    /// Before the first request.
+    is_starting: bool,
     /// When a request last came or ended.
     last_activity: Time,
     actions: Vec<Action>,
@@ -114,6 +117,7 @@ impl<'a, O: Observer> Run<'a, O> {
             random: SmallRng::seed_from_u64(world.seed),
             next_request: 0,
             arrivals_to_come: 0,
+            is_starting: true,
             last_activity: Time::START,
             actions: Vec::new(),
             outcome: Outcome {
@@ -121,6 +125,23 @@ impl<'a, O: Observer> Run<'a, O> {
                 ..Default::default()
             },
         }
+    }
+
+    /// The policy plans and prepares, as long as it takes, before the first request comes.
+    fn prepare(&mut self) -> Result<(), Violation> {
+        self.hand(Event::Started, Time::START)?;
+        while self.queue.next_at() == Some(Time::START)
+            && let Some((event, now)) = self.next()
+        {
+            self.hand(event, now)?;
+        }
+        self.is_starting = false;
+        Ok(())
+    }
+
+    /// How long something takes that is made beside what is served.
+    fn beside(&self, span: Span) -> Span {
+        if self.is_starting { Span::ZERO } else { span }
     }
 
     /// What happens next; where an execution ends at the very instant of something else, that comes first.
@@ -141,6 +162,7 @@ impl<'a, O: Observer> Run<'a, O> {
                         return Some((Event::Prepared(partition), now));
                     }
                 }
+                Happening::Planned(found) => return Some((Event::Planned(found), now)),
                 Happening::Wake => return Some((Event::Woken, now)),
             }
         }
@@ -152,7 +174,7 @@ impl<'a, O: Observer> Run<'a, O> {
         is_idle && (self.open.len() == 0 || now.since(self.last_activity) > PATIENCE)
     }
 
-    /// Puts the first requests into the queue. They begin when the device is prepared.
+    /// Puts the first requests into the queue.
     fn begin(&mut self) {
         for index in 0..self.sources.len() {
             let model = ModelId(index as u32);
@@ -160,7 +182,7 @@ impl<'a, O: Observer> Run<'a, O> {
                 Source::Arrivals(_) => self.draw(model),
                 Source::Clients(clients) => {
                     for at in clients.begin() {
-                        self.put_arrival(model, at + self.world.preparation);
+                        self.put_arrival(model, at);
                     }
                 }
             }
@@ -172,13 +194,13 @@ impl<'a, O: Observer> Run<'a, O> {
         if let Source::Arrivals(arrivals) = &mut self.sources[model.index()]
             && let Some(at) = arrivals.next()
         {
-            self.put_arrival(model, at + self.world.preparation);
+            self.put_arrival(model, at);
         }
     }
 
     /// As long as requests come.
     fn put_arrival(&mut self, model: ModelId, at: Time) {
-        if at < Time::START + self.world.preparation + self.world.length {
+        if at < Time::START + self.world.length {
             self.queue.put(at, Happening::Arrival(model));
             self.arrivals_to_come += 1;
         }
@@ -257,7 +279,8 @@ impl<'a, O: Observer> Run<'a, O> {
             Action::Prepare { partition, units, models } => {
                 self.partitions.prepare(partition, units)?;
                 self.outcome.reconfigurations.prepared += 1;
-                let until = now + self.world.preparation;
+                let each = self.world.preparation_per_model * models.len() as f64;
+                let until = now + self.beside(self.world.preparation + each);
                 self.queue.put(until, Happening::Ready(partition, models));
                 self.observer.preparing(partition, units, now, until);
             }
@@ -284,6 +307,11 @@ impl<'a, O: Observer> Run<'a, O> {
                 let request = self.close(request, now)?;
                 self.outcome.models[request.model.index()].shed += 1;
                 self.observer.shed(&request, now);
+            }
+            Action::Plan(task) => {
+                let found = Box::new(task.solve());
+                let until = now + self.beside(self.world.planning);
+                self.queue.put(until, Happening::Planned(found));
             }
             Action::WakeAt(at) => self.queue.put(at.max(now), Happening::Wake),
         }

@@ -35,8 +35,13 @@ pub struct World {
     pub bandwidth_bytes_per_s: f64,
     /// Of the device's memory.
     pub memory_bytes: u64,
-    /// How long making models ready on a partition takes. Requests begin to come after this.
+    /// How long making a partition ready takes while serving, and each model on it. Before the first request comes,
+    /// everything has the time that it takes.
     pub preparation: Span,
+    /// See `preparation`.
+    pub preparation_per_model: Span,
+    /// How long solving a task to plan takes while serving.
+    pub planning: Span,
     /// How far durations stray from the profile: the standard deviation of a factor around 1.
     pub noise: f64,
     /// How long requests come.
@@ -74,11 +79,10 @@ impl World {
 
     /// What a policy is told: the device, its models and the rates at which their requests begin to come.
     pub fn served_device(&self) -> ServedDevice {
-        let begin = Time::START + self.preparation;
         let models = self.models.iter().map(|model| ServedModel {
             profile: model.profile.clone(),
             slo: model.slo,
-            expected_per_s: self.expected_per_s(model, begin),
+            expected_per_s: self.expected_per_s(model, Time::START),
             weight: model.weight,
             priority: model.priority,
         });

@@ -64,6 +64,8 @@ fn play(tenants: &[Tenant], noise: f64) -> Vec<(ModelOutcome, f64)> {
         bandwidth_bytes_per_s: 1e12,
         memory_bytes: 1 << 30,
         preparation: Span::from_us(100.0),
+        preparation_per_model: Span::from_us(1000.0),
+        planning: Span::from_us(100_000.0),
         noise,
         length: Span::from_s(10.0),
         seed: 5,

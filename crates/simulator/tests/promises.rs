@@ -67,6 +67,8 @@ fn world(kind: Kind, seed: u64) -> World {
         bandwidth_bytes_per_s: 4.8e12,
         memory_bytes: 1 << 37,
         preparation: Span::from_us(2000.0),
+        preparation_per_model: Span::from_us(1000.0),
+        planning: Span::from_us(100_000.0),
         noise: kind.noise,
         length: Span::from_s(2.0),
         seed,

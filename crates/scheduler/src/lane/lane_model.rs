@@ -10,17 +10,8 @@ pub struct LaneModel {
     pub model: ModelId,
     /// How soon its requests must be answered; `None` is best effort.
     pub slo: Option<Span>,
-    /// Its share under overload, in relation to that of the others of its rank.
+    /// Its share under overload, in relation to that of the others of its priority.
     pub weight: f64,
     /// Under overload, models of a higher priority come first.
     pub priority: u8,
-    /// It has other lanes and comes here where they are full: of two models of one priority, the guest comes second.
-    pub is_guest: bool,
-}
-
-impl LaneModel {
-    /// What is divided among models of one rank is what those of higher ranks leave.
-    pub(super) fn rank(&self) -> (u8, bool) {
-        (self.priority, !self.is_guest)
-    }
 }

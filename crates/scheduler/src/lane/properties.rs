@@ -129,8 +129,7 @@ struct Played {
 
 /// Plays arrivals; every batch takes `stray` times what was predicted. A slow lane runs beside where durations are exact.
 fn play(arrivals: &[Arrival], latency: &Affine, stray: &[f64]) -> Played {
-    let model =
-        |id| LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0, is_guest: false };
+    let model = |id| LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0 };
     let mut lane = Lane::new((0..MODELS).map(model), 40);
     let mut slow = stray.is_empty().then(SlowLane::default);
     let mut played = Played::default();

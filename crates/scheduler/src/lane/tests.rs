@@ -42,7 +42,7 @@ fn request(id: u64, model: u32, arrived: f64, deadline: f64) -> Request {
 }
 
 fn model(id: u32) -> LaneModel {
-    LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0, is_guest: false }
+    LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0 }
 }
 
 fn lane(models: u32) -> Lane {

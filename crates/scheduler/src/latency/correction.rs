@@ -15,6 +15,12 @@ pub(super) struct Correction {
 }
 
 impl Correction {
+    /// A factor that was learned before.
+    pub(super) fn of(factor: f64) -> Self {
+        let largest = LARGEST.ln();
+        Self { logarithm: factor.ln().clamp(-largest, largest) }
+    }
+
     /// What a prediction is multiplied with.
     pub(super) fn factor(self) -> f64 {
         self.logarithm.exp()

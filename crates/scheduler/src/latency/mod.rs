@@ -74,6 +74,14 @@ impl LatencyFunction {
         Self { bandwidth_bytes_per_s, models: profiles.into_iter().map(model).collect() }
     }
 
+    /// The same with corrections that were learned before, by model.
+    pub(crate) fn corrected(mut self, corrections: &[f64]) -> Self {
+        for (model, &factor) in self.models.iter_mut().zip(corrections) {
+            model.correction = Correction::of(factor);
+        }
+        self
+    }
+
     /// The share of an execution's time that it keeps the device's memory busy; what others running beside it are
     /// predicted with.
     pub fn memory_share(&self, execution: Execution) -> MemoryShare {

@@ -15,7 +15,6 @@ mod planner_properties;
 mod predicted;
 #[cfg(test)]
 mod random_demands;
-mod roomy;
 mod shortfall;
 mod slot;
 
@@ -24,7 +23,5 @@ pub use demand::{DeviceFacts, ModelDemand, Slo};
 pub use feasible::{HEADROOM, Turn, feasible, log_certainty, most_rate};
 pub use partition_plan::{PartitionPlan, PlannedPartition, Share, Shortfall, ShortfallReason};
 pub use planner::{Effort, plan_partitions};
-pub use roomy::{RoomyPlan, plan_with_room};
 
-#[cfg(test)]
 pub(crate) use dice::Dice;

@@ -92,6 +92,12 @@ pub const ALL: &[KnownPolicy] = &[
         sharing: Sharing::SpaceAndTime,
         make: |device| Box::new(Gpulets::new(device)),
     },
+    KnownPolicy {
+        name: "weft",
+        description: "A pool of partitions laid out for the load, and laid out anew as it changes",
+        sharing: Sharing::SpaceAndTime,
+        make: |device| Box::new(Weft::new(device)),
+    },
 ];
 
 /// The policy of a name.

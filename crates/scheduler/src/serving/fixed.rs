@@ -23,7 +23,7 @@ impl FixedServing {
             let units = UnitMask::range(first, *count);
             first += count;
             let id = PartitionId(index as u32);
-            ServingPartition { id, units, residents: models.clone(), guests: Vec::new() }
+            ServingPartition { id, units, models: models.clone() }
         });
         Self {
             partitions: partitions.collect(),
@@ -48,7 +48,7 @@ impl FixedServing {
                 let _ = self.serving.arrive(request, now, actions);
             }
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Woken => {}
+            Event::Planned(_) | Event::Woken => {}
         }
     }
 }

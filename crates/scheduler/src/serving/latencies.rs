@@ -1,8 +1,11 @@
 //! How long every batch of every model takes on one partition: looked up many times for each request.
 
+use std::sync::{Arc, OnceLock};
+
 use crate::identity::ModelId;
 use crate::lane::BatchLatency;
 use crate::latency::MemoryShare;
+use crate::profile::Profile;
 use crate::served::ServedDevice;
 use crate::serving::certainty::Certainty;
 use crate::time::Span;
@@ -27,34 +30,65 @@ pub(super) struct Alone {
     pub(super) memory: MemoryShare,
 }
 
-/// The latencies on one partition, by model.
-#[derive(Clone, Debug)]
-pub(super) struct Latencies {
-    /// By model, then by batch size less one; empty for models that are not served here.
-    table: Vec<Vec<Alone>>,
+/// By model, then by batch size less one.
+type Table = Vec<Vec<Alone>>;
+
+/// The latencies of all models on every number of units, each looked up in profiles once.
+#[derive(Debug)]
+pub(crate) struct LatencyTables {
+    profiles: Vec<Arc<Profile>>,
+    bandwidth_bytes_per_s: f64,
+    /// By units less one.
+    by_units: Vec<OnceLock<Arc<Table>>>,
 }
 
-impl Latencies {
+impl LatencyTables {
+    pub(crate) fn new(device: &ServedDevice) -> Self {
+        Self {
+            profiles: device.models.iter().map(|model| model.profile.clone()).collect(),
+            bandwidth_bytes_per_s: device.bandwidth_bytes_per_s,
+            by_units: vec![OnceLock::new(); device.units as usize],
+        }
+    }
+
     /// For models, each up to a batch size, on a partition of so many units.
-    pub(super) fn new(
-        device: &ServedDevice,
-        units: u32,
-        models: impl Iterator<Item = (ModelId, u32)>,
-    ) -> Self {
-        let mut table = vec![Vec::new(); device.models.len()];
-        for (model, largest) in models {
-            let profile = &device.models[model.index()].profile;
+    pub(super) fn latencies(&self, units: u32, models: &[(ModelId, u32)]) -> Latencies {
+        let mut largest = vec![0; self.profiles.len()];
+        for &(model, batch) in models {
+            largest[model.index()] = batch.max(1);
+        }
+        let known = self.by_units.get((units as usize).wrapping_sub(1));
+        let table = match known {
+            Some(known) => known.get_or_init(|| Arc::new(self.table(units))).clone(),
+            None => Arc::new(self.table(units)),
+        };
+        Latencies { table, largest }
+    }
+
+    fn table(&self, units: u32) -> Table {
+        let batches = |profile: &Arc<Profile>| {
+            let largest = profile.batches().last().copied().unwrap_or(1);
             let alone = |batch| {
                 let latency = profile.latency(batch, units);
                 let bytes = profile.dram_bytes(batch, units);
-                let memory = MemoryShare::of(bytes, latency, device.bandwidth_bytes_per_s);
+                let memory = MemoryShare::of(bytes, latency, self.bandwidth_bytes_per_s);
                 Alone { latency, memory }
             };
-            table[model.index()] = (1..=largest.max(1)).map(alone).collect();
-        }
-        Self { table }
+            (1..=largest).map(alone).collect()
+        };
+        self.profiles.iter().map(batches).collect()
     }
+}
 
+/// The latencies on one partition.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    table: Arc<Table>,
+    /// By model; zero for those that are not served here.
+    largest: Vec<u32>,
+}
+
+impl Latencies {
     pub(super) fn alone(&self, model: ModelId, batch: u32) -> Alone {
         self.table[model.index()][batch as usize - 1]
     }
@@ -79,7 +113,7 @@ impl BatchLatency for PresentLatencies<'_> {
     }
 
     fn largest_batch(&self, model: ModelId) -> u32 {
-        self.latencies.table[model.index()].len() as u32
+        self.latencies.largest[model.index()]
     }
 
     fn spread(&self, model: ModelId) -> f64 {

@@ -6,6 +6,9 @@ mod latencies;
 mod partition;
 
 pub use fixed::FixedServing;
+pub(crate) use latencies::LatencyTables;
+
+use std::sync::Arc;
 
 use crate::identity::ModelId;
 use crate::lane::Prospect;
@@ -30,10 +33,8 @@ pub struct ServingPartition {
     pub id: PartitionId,
     /// Its units.
     pub units: UnitMask,
-    /// The models that it is for, and the largest batch of each.
-    pub residents: Vec<(ModelId, u32)>,
-    /// Models that come where no partition of their own can answer in time, likewise.
-    pub guests: Vec<(ModelId, u32)>,
+    /// The models, and the largest batch of each.
+    pub models: Vec<(ModelId, u32)>,
 }
 
 impl ServingPartition {
@@ -42,34 +43,40 @@ impl ServingPartition {
         Action::Prepare {
             partition: self.id,
             units: self.units,
-            models: self.models().map(|(model, _)| model).collect(),
+            models: self.models.iter().map(|(model, _)| *model).collect(),
         }
-    }
-
-    fn models(&self) -> impl Iterator<Item = (ModelId, u32)> + '_ {
-        self.residents.iter().chain(&self.guests).copied()
     }
 }
 
 /// The partitions of one device and the requests that wait for them.
 pub struct Serving {
     device: ServedDevice,
+    tables: Arc<LatencyTables>,
     latency: LatencyFunction,
     conditions: Conditions,
     partitions: Vec<Served>,
-    /// By model: the partitions that are for it, by their places.
-    homes: Vec<Vec<usize>>,
-    /// By model: the partitions that it may be a guest of.
-    hosts: Vec<Vec<usize>>,
+    /// By model: the partitions that serve it, by their places.
+    routes: Vec<Vec<usize>>,
     next_launch: u64,
 }
 
 impl Serving {
     /// Nothing is served yet.
     pub fn new(device: ServedDevice) -> Self {
+        let corrections = vec![1.0; device.models.len()];
+        Self::with_tables(&device, Arc::new(LatencyTables::new(&device)), &corrections)
+    }
+
+    /// The same, with tables of the device that have been used before, and with what has been learned about its models.
+    pub(crate) fn with_tables(
+        device: &ServedDevice,
+        tables: Arc<LatencyTables>,
+        corrections: &[f64],
+    ) -> Self {
         let models = device.models.len();
         let profiles = device.models.iter().map(|model| model.profile.clone()).collect();
-        let latency = LatencyFunction::new(profiles, device.bandwidth_bytes_per_s);
+        let bandwidth = device.bandwidth_bytes_per_s;
+        let latency = LatencyFunction::new(profiles, bandwidth).corrected(corrections);
         let ids = || (0..models as u32).map(ModelId);
         let conditions = Conditions {
             memory_stretch: 1.0,
@@ -81,21 +88,16 @@ impl Serving {
             latency,
             conditions,
             partitions: Vec::new(),
-            homes: vec![Vec::new(); models],
-            hosts: vec![Vec::new(); models],
+            routes: vec![Vec::new(); models],
             next_launch: 0,
-            device,
+            device: device.clone(),
+            tables,
         }
     }
 
     /// What is known about latencies by now.
     pub fn latency(&self) -> &LatencyFunction {
         &self.latency
-    }
-
-    /// How many times longer a model takes than its profile says, for all that has been learned.
-    pub fn slowdown(&self, model: ModelId) -> f64 {
-        self.latency.correction(model)
     }
 
     /// Whether a partition serves, or still ends what it runs.
@@ -120,13 +122,13 @@ impl Serving {
                 _ => moved.append(&mut served.lane.take_waiting()),
             }
             match goes_on {
-                Some(partition) => served.reconfigure(&self.device, partition),
+                Some(partition) => served.reconfigure(&self.device, &self.tables, partition),
                 None => served.leave(),
             }
         }
         for partition in partitions {
             if !self.partitions.iter().any(|served| served.partition.id == partition.id) {
-                self.partitions.push(Served::new(&self.device, partition));
+                self.partitions.push(Served::new(&self.device, &self.tables, partition));
             }
         }
         self.give_units(now, actions);
@@ -153,14 +155,11 @@ impl Serving {
             }
         }
         self.partitions.retain(|served| !has_ended(served));
-        self.homes.iter_mut().chain(&mut self.hosts).for_each(Vec::clear);
+        self.routes.iter_mut().for_each(Vec::clear);
         for (place, served) in self.partitions.iter().enumerate() {
             if served.state != State::Leaving {
-                let of = |models: &[(ModelId, u32)], routes: &mut [Vec<usize>]| {
-                    models.iter().for_each(|(model, _)| routes[model.index()].push(place));
-                };
-                of(&served.partition.residents, &mut self.homes);
-                of(&served.partition.guests, &mut self.hosts);
+                let models = served.partition.models.iter();
+                models.for_each(|(model, _)| self.routes[model.index()].push(place));
             }
         }
         let mut taken = UnitMask::EMPTY;
@@ -211,8 +210,8 @@ impl Serving {
         }
     }
 
-    /// Puts a request into the lane that is predicted to answer it first, among those of its own partitions, or where that
-    /// is too late, among those it may be a guest of. Where that is too late too, it is too late everywhere.
+    /// Puts a request into the lane that is predicted to answer it first; where that is too late, it is too late
+    /// everywhere.
     fn route(&mut self, request: Request, now: Time) -> Result<usize, Refusal> {
         let (prospect, place) = self.fastest(&request, now).ok_or(Refusal::NotServed)?;
         let lane = &mut self.partitions[place].lane;
@@ -224,24 +223,13 @@ impl Serving {
     }
 
     fn fastest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
-        let among = |places: &[usize]| {
-            let prospect = |&place: &usize| {
-                let served = &self.partitions[place];
-                let latency = served.latencies.under(&self.conditions);
-                Some((served.lane.prospect(request, now, &latency)?, place))
-            };
-            let prospects = places.iter().filter_map(prospect);
-            prospects.min_by_key(|(prospect, place)| (prospect.claim, *place))
+        let prospect = |&place: &usize| {
+            let served = &self.partitions[place];
+            let latency = served.latencies.under(&self.conditions);
+            Some((served.lane.prospect(request, now, &latency)?, place))
         };
-        let home = among(&self.homes[request.model.index()]);
-        match home {
-            Some((prospect, _)) if prospect.claim <= request.deadline => home,
-            _ => {
-                let host = among(&self.hosts[request.model.index()]);
-                let both = [home, host].into_iter().flatten();
-                both.min_by_key(|(prospect, place)| (prospect.claim, *place))
-            }
-        }
+        let prospects = self.routes[request.model.index()].iter().filter_map(prospect);
+        prospects.min_by_key(|(prospect, place)| (prospect.claim, *place))
     }
 
     /// A launch has ended: learns from it, and uses the partition again.

@@ -7,7 +7,7 @@ use crate::policy::LaunchId;
 use crate::request::Request;
 use crate::served::ServedDevice;
 use crate::serving::ServingPartition;
-use crate::serving::latencies::Latencies;
+use crate::serving::latencies::{Latencies, LatencyTables};
 use crate::time::Time;
 
 /// The most requests that may wait for one partition.
@@ -45,10 +45,14 @@ pub(super) struct Served {
 }
 
 impl Served {
-    pub(super) fn new(device: &ServedDevice, partition: &ServingPartition) -> Self {
+    pub(super) fn new(
+        device: &ServedDevice,
+        tables: &LatencyTables,
+        partition: &ServingPartition,
+    ) -> Self {
         Self {
             partition: partition.clone(),
-            latencies: latencies(device, partition),
+            latencies: latencies(tables, partition),
             lane: lane(device, partition),
             state: State::Waiting,
             is_active: false,
@@ -62,14 +66,19 @@ impl Served {
     }
 
     /// Serves other models, or the same at other batches, after what runs; the lane is empty where models change.
-    pub(super) fn reconfigure(&mut self, device: &ServedDevice, partition: &ServingPartition) {
+    pub(super) fn reconfigure(
+        &mut self,
+        device: &ServedDevice,
+        tables: &LatencyTables,
+        partition: &ServingPartition,
+    ) {
         self.state = if self.is_active { State::Serving } else { State::Waiting };
         if self.serves_as(partition) {
             return;
         }
         let free_at = self.lane.free_at(Time::START);
         self.partition = partition.clone();
-        self.latencies = latencies(device, partition);
+        self.latencies = latencies(tables, partition);
         self.lane = lane(device, partition);
         self.lane.set_busy_until(free_at);
     }
@@ -80,18 +89,14 @@ impl Served {
 }
 
 fn lane(device: &ServedDevice, partition: &ServingPartition) -> Lane {
-    let of = |models: &[(ModelId, u32)], is_guest: bool| -> Vec<LaneModel> {
-        let model = |&(model, _): &(ModelId, u32)| {
-            let served = &device.models[model.index()];
-            let slo = served.slo.map(|slo| slo.latency);
-            LaneModel { model, slo, weight: served.weight, priority: served.priority, is_guest }
-        };
-        models.iter().map(model).collect()
+    let model = |&(model, _): &(ModelId, u32)| {
+        let served = &device.models[model.index()];
+        let slo = served.slo.map(|slo| slo.latency);
+        LaneModel { model, slo, weight: served.weight, priority: served.priority }
     };
-    let models = [of(&partition.residents, false), of(&partition.guests, true)];
-    Lane::new(models.into_iter().flatten(), QUEUE_LIMIT)
+    Lane::new(partition.models.iter().map(model), QUEUE_LIMIT)
 }
 
-fn latencies(device: &ServedDevice, partition: &ServingPartition) -> Latencies {
-    Latencies::new(device, partition.units.len(), partition.models())
+fn latencies(tables: &LatencyTables, partition: &ServingPartition) -> Latencies {
+    tables.latencies(partition.units.len(), &partition.models)
 }

@@ -13,9 +13,13 @@ use weft_scheduler::{ProfileSet, Span};
 use crate::trace::Trace;
 use crate::world::{SimulatedModel, World};
 
-/// How long making a partition ready takes where the file does not say: what was measured on an H200 for a further
-/// partition with its graph, see `docs/performance.md`.
-const PREPARATION_MS: f64 = 75.0;
+/// How long a partition takes to make, and each model on it: on an H200 a context takes about 1.5 ms, and a further
+/// partition with the graph of one model 73 ms; see `docs/performance.md`.
+const PREPARATION_MS: f64 = 2.0;
+const PREPARATION_PER_MODEL_MS: f64 = 73.0;
+
+/// How long a layout is searched for.
+const PLANNING_MS: f64 = 200.0;
 
 /// The most devices of one workload.
 const MAX_DEVICES: u32 = 100_000;
@@ -67,6 +71,9 @@ impl Scenario {
             let seed = root.optional("seed").map_or(Some(1), |item| item.count(problems));
             let noise = share(&mut root, "noise", 0.0, problems);
             let preparation_ms = share(&mut root, "preparation_ms", PREPARATION_MS, problems);
+            let per_model_ms =
+                share(&mut root, "preparation_per_model_ms", PREPARATION_PER_MODEL_MS, problems);
+            let planning_ms = share(&mut root, "planning_ms", PLANNING_MS, problems);
             let devices = count(&mut root, "devices", MAX_DEVICES, problems);
             let models = root.required("models", problems);
             let models = models.and_then(|item| models_of(&item, &mut named, problems));
@@ -78,6 +85,8 @@ impl Scenario {
                 bandwidth_bytes_per_s: device.bandwidth_bytes_per_s,
                 memory_bytes: device.memory_bytes,
                 preparation: Span::from_us(preparation_ms? * 1e3),
+                preparation_per_model: Span::from_us(per_model_ms? * 1e3),
+                planning: Span::from_us(planning_ms? * 1e3),
                 noise: noise?,
                 length: Span::from_s(seconds?),
                 seed: u64::from(seed?),

@@ -107,6 +107,8 @@ fn world(seed: u64, bounds: &Bounds) -> World {
         bandwidth_bytes_per_s: BANDWIDTH_BYTES_PER_S,
         memory_bytes: 1 << 40,
         preparation: Span::from_us(random.random_range(10.0..100_000.0)),
+        preparation_per_model: Span::from_us(1000.0),
+        planning: Span::from_us(100_000.0),
         noise: random.random_range(bounds.noise.0..=bounds.noise.1),
         length: Span::from_s(seconds),
         seed: random.random(),

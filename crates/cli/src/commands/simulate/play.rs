@@ -82,11 +82,10 @@ pub(super) fn play(
     let cannot_write = |path: &Path| format!("cannot write {}", path.display());
     let opened = trace.map(|path| File::create(path).with_context(|| cannot_write(path)));
     let names = world.models.iter().map(|model| model.name.as_str());
-    let begin = Time::START + world.preparation;
     let mut watch = Watch {
         place,
         shown: None,
-        series: Series::new(begin, world.length),
+        series: Series::new(Time::START, world.length),
         layout: Layout::default(),
         trace: opened.transpose()?.map(|file| TraceEvents::new(BufWriter::new(file), 0, names)),
     };

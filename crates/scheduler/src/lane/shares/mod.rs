@@ -3,7 +3,7 @@
 //! # The rule
 //!
 //! A lane is overloaded while it refuses more than a few of its requests. Then its time is divided: from the highest
-//! rank to the lowest, models of one rank get what they ask for, but where that is more than is left, what is left is shared
+//! priority to the lowest, models of one priority get what they ask for, but where that is more than is left, what is left is shared
 //! in proportion to weights, and what one does not need of its share goes to the others (max-min fairness). What a model
 //! asks for is how many requests come, times what one of them takes in a batch of half its objective.
 //!
@@ -11,7 +11,7 @@
 //! *full* a model may make the lane:
 //!
 //! * A model that asks for more than its share must leave **room for those who do not**, and everyone for those of a higher
-//!   rank: a request is accepted only if it would be in time even if it were answered that much later. What they bring
+//!   priority: a request is accepted only if it would be in time even if it were answered that much later. What they bring
 //!   then fits, and while they use the room, no one comes in who must leave it.
 //! * Among models that all ask for more than their share, the one that had more than its share of late must leave room
 //!   for those that had less.
@@ -21,7 +21,7 @@
 //! bring much at once: for work that comes in pieces `p` and takes the share `r` of the time, the backlog exceeds `x` with a
 //! probability of about `exp(-2 x (1 - r) / p)`, so `p ln(1/e) / (2 (1 - r))` is enough for all but the share `e` of it. Room
 //! is never more than those for whom it is left may have of the time to the deadline. A lane that has nothing to do serves
-//! whoever comes, so that no rank starves while there is time.
+//! whoever comes, so that no priority starves while there is time.
 //!
 //! A model that asks for more than its share also opens a batch only where that has room to grow to its share of half its
 //! objective: single requests squeezed in just before their deadline would cost the lane a launch each.
@@ -71,7 +71,7 @@ pub(super) struct Headroom {
 pub(super) struct Shares {
     models: Vec<LaneModel>,
     accounts: Vec<Account>,
-    /// The places of each rank, the highest first.
+    /// The places of each priority, the highest first.
     classes: Vec<Vec<usize>>,
     highest_priority: u8,
     window_ns: f64,
@@ -81,9 +81,10 @@ pub(super) struct Shares {
 
 impl Shares {
     pub(super) fn new(models: &[LaneModel]) -> Self {
-        let mut by_rank: Vec<usize> = (0..models.len()).collect();
-        by_rank.sort_by_key(|&place| Reverse(models[place].rank()));
-        let classes = by_rank.chunk_by(|&one, &other| models[one].rank() == models[other].rank());
+        let mut by_priority: Vec<usize> = (0..models.len()).collect();
+        by_priority.sort_by_key(|&place| Reverse(models[place].priority));
+        let classes =
+            by_priority.chunk_by(|&one, &other| models[one].priority == models[other].priority);
         let longest = models.iter().filter_map(|model| model.slo).max();
         let window = longest.map_or(DEFAULT_WINDOW, |slo| slo * WINDOW_OBJECTIVES);
         Self {
@@ -187,7 +188,9 @@ impl Shares {
             let bearable = others.filter_map(|(other, account)| {
                 let is_behind = is_overloaded && account.had < account.share;
                 let is_spared = other.priority > model.priority
-                    || (is_behind && other.rank() >= model.rank() && other.model != model.model);
+                    || (is_behind
+                        && other.priority >= model.priority
+                        && other.model != model.model);
                 let slack = other.slo?.saturating_sub(account.alone) * BLOCKING;
                 (is_spared && slack >= alone).then_some(slack)
             });

@@ -16,7 +16,7 @@ impl BatchLatency for Flat {
 const SLO: Span = Span::from_nanos(100_000);
 
 fn model(id: u32, weight: f64, priority: u8) -> LaneModel {
-    LaneModel { model: ModelId(id), slo: Some(SLO), weight, priority, is_guest: false }
+    LaneModel { model: ModelId(id), slo: Some(SLO), weight, priority }
 }
 
 /// Plays demands, as shares of the lane, for a while: of what comes, each model has `had`, and the rest is refused.
@@ -60,12 +60,6 @@ fn a_higher_priority_gets_what_it_asks_for_first() {
     let models = [model(0, 1.0, 0), model(1, 1.0, 7), model(2, 3.0, 0)];
     assert_eq!(divided(&models, &[5.0, 0.6, 5.0]), [0.1, 0.6, 0.3]);
     assert_eq!(divided(&models, &[5.0, 6.0, 5.0]), [0.0, 1.0, 0.0]);
-}
-
-#[test]
-fn guests_come_after_who_is_at_home() {
-    let models = [LaneModel { is_guest: true, ..model(0, 9.0, 0) }, model(1, 1.0, 0)];
-    assert_eq!(divided(&models, &[5.0, 0.6]), [0.4, 0.6]);
 }
 
 #[test]

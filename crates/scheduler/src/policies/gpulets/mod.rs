@@ -56,9 +56,9 @@ impl Gpulets {
         let mut free = UnitMask::range(0, self.device.units);
         let mut new = Vec::new();
         for gpulet in elastic::gpulets(&self.device, rates_per_s) {
-            let residents = self.residents(&gpulet);
+            let models = self.models(&gpulet);
             let is_same = |partition: &ServingPartition| {
-                partition.units.len() == gpulet.units && partition.residents == residents
+                partition.units.len() == gpulet.units && partition.models == models
             };
             match before.iter().position(is_same) {
                 Some(place) => {
@@ -66,22 +66,22 @@ impl Gpulets {
                     free = free.without(kept.units);
                     self.partitions.push(kept);
                 }
-                None => new.push((gpulet.units, residents)),
+                None => new.push((gpulet.units, models)),
             }
         }
-        for (count, residents) in new {
+        for (count, models) in new {
             let units: UnitMask = free.iter().take(count as usize).collect();
             free = free.without(units);
             let id = PartitionId(self.next_partition);
             self.next_partition += 1;
             self.unprepared.push(id);
-            let partition = ServingPartition { id, units, residents, guests: Vec::new() };
+            let partition = ServingPartition { id, units, models };
             actions.push(partition.preparation());
             self.partitions.push(partition);
         }
     }
 
-    fn residents(&self, gpulet: &Gpulet) -> Vec<(ModelId, u32)> {
+    fn models(&self, gpulet: &Gpulet) -> Vec<(ModelId, u32)> {
         let mut models: Vec<ModelId> = gpulet.seats.iter().map(|seat| seat.model).collect();
         models.sort_unstable();
         let batch = |model: ModelId| (model, self.device.models[model.index()].largest_batch());
@@ -129,7 +129,7 @@ impl Policy for Gpulets {
             }
             Event::Arrived(request) => self.arrive(request, now, actions),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Woken => {}
+            Event::Planned(_) | Event::Woken => {}
         }
         let ended = actions[first..].iter().filter_map(|action| match action {
             Action::Deactivate(partition) => Some(Action::Discard(*partition)),

@@ -1,12 +1,12 @@
-//! Weft's own policy: partitions planned for the load as it is, with room for more; planned anew when the load changes and
-//! it pays; and full partitions that send requests to others.
+//! Weft's own policy: a pool of partitions laid out for the load as it is, and laid out anew when the load changes and it
+//! pays.
 
-mod layout;
+mod placing;
 mod pool;
 mod rates;
 
 use crate::identity::ModelId;
-use crate::plan::{DeviceFacts, ModelDemand, RoomyPlan, plan_with_room};
+use crate::layout::{Layout, LayoutFound, LayoutTask};
 use crate::policy::{Action, Event, PartitionId, Policy};
 use crate::served::ServedDevice;
 use crate::serving::{Serving, ServingPartition};
@@ -19,41 +19,45 @@ use rates::ArrivalRate;
 /// How often the load is looked at.
 const LOOK_INTERVAL: Span = Span::from_nanos(10_000_000);
 
-/// How often partitions are planned anew though nothing presses.
-const REVIEW_INTERVAL: Span = Span::from_nanos(2_000_000_000);
+/// The least time between two searches for a layout, while requests are lost and while all is well.
+const PRESSED_INTERVAL: Span = Span::from_nanos(50_000_000);
+const REVIEW_INTERVAL: Span = Span::from_nanos(5_000_000_000);
 
-/// The least time between plans that something presses for: a change is over before it is planned for.
-const PRESSED_INTERVAL: Span = Span::from_nanos(60_000_000);
+/// The same while requests are lost though the load is the one that was planned for: more may be known about latencies.
+const RETRY_INTERVAL: Span = Span::from_nanos(1_000_000_000);
 
-/// How many times as much room a new plan must leave to be worth a change, where the present one has too little, and where
-/// it has enough.
-const WORTH_WHEN_PRESSED: f64 = 1.05;
-const WORTH_WHEN_NOT: f64 = 1.25;
+/// Durations are taken to stray at least so far from what is predicted, as a standard deviation and a share.
+const LEAST_SPREAD: f64 = 0.03;
 
-/// Every model is planned for as if it was asked for at least this often.
-const LEAST_PER_S: f64 = 1.0;
+/// A new layout must lose so much less than the present one to be worth a change: as a share of all requests, and of those
+/// that the present one loses.
+const WORTH_OF_ALL: f64 = 0.003;
+const WORTH_OF_LOST: f64 = 0.2;
 
-/// Serves by partition plans that follow the load.
+/// Serves by layouts that follow the load.
 pub struct Weft {
     device: ServedDevice,
     serving: Serving,
     rates: Vec<ArrivalRate>,
     pool: Pool,
-    /// The partitions that serve.
+    /// The layout that serves, and its partitions.
+    layout: Option<Layout>,
     present: Vec<ServingPartition>,
-    /// By model, what the present plan gives.
-    given_per_s: Vec<f64>,
     next: Option<Transition>,
-    /// What was asked for when partitions were last planned, by model, and when that was.
+    /// Requests per second of each model when a layout was last searched for, and when that was.
     planned_for_per_s: Vec<f64>,
     planned_at: Time,
+    is_planning: bool,
     looked_at: Time,
+    /// Since the last look.
+    arrived: u32,
+    refused: u32,
 }
 
 /// Partitions that will serve once all are prepared.
 struct Transition {
+    layout: Layout,
     partitions: Vec<ServingPartition>,
-    given_per_s: Vec<f64>,
     awaited: Vec<PartitionId>,
 }
 
@@ -66,90 +70,77 @@ impl Weft {
             serving: Serving::new(device.clone()),
             rates: rates.collect(),
             pool: Pool::default(),
+            layout: None,
             present: Vec::new(),
-            given_per_s: vec![0.0; device.models.len()],
             next: None,
             planned_for_per_s: vec![0.0; device.models.len()],
             planned_at: Time::START,
+            is_planning: false,
             looked_at: Time::START,
+            arrived: 0,
+            refused: 0,
             device,
         }
     }
 
-    /// Requests per second of each model with an objective, by now.
-    fn asked_per_s(&mut self, now: Time) -> Vec<f64> {
-        let models = self.rates.iter_mut().zip(&self.device.models);
-        models
-            .map(|(rate, model)| match model.slo {
-                Some(_) => rate.per_s(now).max(LEAST_PER_S),
-                None => 0.0,
-            })
-            .collect()
-    }
-
-    fn plan(&self, asked_per_s: &[f64]) -> RoomyPlan {
-        let models = self.device.models.iter().zip(asked_per_s).enumerate();
-        let demands: Vec<ModelDemand<'_>> = models
-            .map(|(index, (model, &rate_per_s))| ModelDemand {
-                name: String::new(),
-                profile: &model.profile,
-                slowdown: self.serving.slowdown(ModelId(index as u32)),
-                slo: model.slo,
-                rate_per_s,
-                weight: model.weight,
-                max_batch: model.largest_batch(),
-            })
-            .collect();
-        let facts =
-            DeviceFacts { units: self.device.units, memory_bytes: self.device.memory_bytes };
-        plan_with_room(&demands, &facts)
-    }
-
-    /// Looks at the load, and plans anew where that is due and pays.
+    /// Looks at the load, and has a layout searched for where that is due.
     fn look(&mut self, now: Time, actions: &mut Vec<Action>) {
-        self.looked_at = now;
-        if self.next.is_some() {
-            return;
-        }
-        let asked_per_s = self.asked_per_s(now);
-        let since_planned = now.since(self.planned_at);
-        let room = room(&self.given_per_s, &asked_per_s);
-        let is_pressed = room < 1.0;
-        let has_changed = is_pressed && differs(&asked_per_s, &self.planned_for_per_s);
-        let interval = if has_changed { PRESSED_INTERVAL } else { REVIEW_INTERVAL };
-        if since_planned < interval {
-            return;
-        }
-        self.planned_at = now;
-        self.planned_for_per_s.clone_from(&asked_per_s);
-        let plan = self.plan(&asked_per_s);
-        let worth = if is_pressed { WORTH_WHEN_PRESSED } else { WORTH_WHEN_NOT };
-        if plan.room > room * worth {
-            self.prepare(&plan, now, actions);
+        let is_pressed = self.refused * 100 > self.arrived;
+        (self.looked_at, self.arrived, self.refused) = (now, 0, 0);
+        let per_s: Vec<f64> = self.rates.iter_mut().map(|rate| rate.per_s(now)).collect();
+        let is_busy = self.is_planning || self.next.is_some();
+        let interval = match (differs(&per_s, &self.planned_for_per_s), is_pressed) {
+            (true, true) => PRESSED_INTERVAL,
+            (true, false) => REVIEW_INTERVAL,
+            (false, true) => RETRY_INTERVAL,
+            (false, false) => return,
+        };
+        if !is_busy && now.since(self.planned_at) >= interval {
+            self.plan(per_s, now, actions);
         }
     }
 
-    /// Makes the partitions of a plan ready, and changes over to them when they are.
-    fn prepare(&mut self, roomy: &RoomyPlan, now: Time, actions: &mut Vec<Action>) {
-        let wanted = layout::wanted(&roomy.plan, &self.device);
+    fn plan(&mut self, per_s: Vec<f64>, now: Time, actions: &mut Vec<Action>) {
+        (self.planned_at, self.is_planning) = (now, true);
+        self.planned_for_per_s.clone_from(&per_s);
+        let models = || (0..self.device.models.len() as u32).map(ModelId);
+        let latency = self.serving.latency();
+        actions.push(Action::Plan(Box::new(LayoutTask {
+            device: self.device.clone(),
+            per_s,
+            corrections: models().map(|model| latency.correction(model)).collect(),
+            spreads: models().map(|model| latency.spread(model).max(LEAST_SPREAD)).collect(),
+            present: self.layout.clone(),
+        })));
+    }
+
+    /// Changes to what was found, if that is worth it.
+    fn consider(&mut self, found: &LayoutFound, now: Time, actions: &mut Vec<Action>) {
+        self.is_planning = false;
+        let gain = found.present_lost - found.lost;
+        let is_worth_it = gain > WORTH_OF_ALL.max(found.present_lost * WORTH_OF_LOST);
+        if self.layout.is_none() || (is_worth_it && self.layout.as_ref() != Some(&found.layout)) {
+            self.prepare(found.layout.clone(), now, actions);
+        }
+    }
+
+    /// Makes the partitions of a layout ready, and changes over to them when they are.
+    fn prepare(&mut self, layout: Layout, now: Time, actions: &mut Vec<Action>) {
+        let seats = layout.seats(&self.device);
         let active: Vec<UnitMask> = self.present.iter().map(|partition| partition.units).collect();
-        let places = layout::place(&wanted, &active, &self.pool, self.device.units);
-        let mut partitions = Vec::with_capacity(wanted.len());
+        let places = placing::place(layout.sizes(), &active, &self.pool, self.device.units);
+        let mut partitions = Vec::with_capacity(seats.len());
         let mut awaited = Vec::new();
-        for (wanted, units) in wanted.into_iter().zip(places) {
-            let models: Vec<ModelId> =
-                wanted.residents.iter().chain(&wanted.guests).map(|(model, _)| *model).collect();
-            let (id, preparation) = self.pool.want(units, &models);
+        for (models, units) in seats.into_iter().zip(places) {
+            let ids: Vec<ModelId> = models.iter().map(|(model, _)| *model).collect();
+            let (id, preparation) = self.pool.want(units, &ids);
             if let Some(preparation) = preparation {
                 actions.push(preparation);
                 awaited.push(id);
             }
-            let layout::Wanted { residents, guests, .. } = wanted;
-            partitions.push(ServingPartition { id, units, residents, guests });
+            partitions.push(ServingPartition { id, units, models });
         }
-        let models = 0..self.device.models.len() as u32;
-        let given_per_s = models.map(|model| roomy.plan.given_per_s(ModelId(model))).collect();
-        self.next = Some(Transition { partitions, given_per_s, awaited });
+        self.next = Some(Transition { layout, partitions, awaited });
         self.change_over(now, actions);
     }
 
@@ -157,24 +148,17 @@ impl Weft {
         let is_ready = |next: &mut Transition| next.awaited.is_empty();
         let Some(next) = self.next.take_if(is_ready) else { return };
         self.serving.switch(&next.partitions, now, actions);
-        (self.present, self.given_per_s) = (next.partitions, next.given_per_s);
-        let (present, serving) = (&self.present, &self.serving);
-        let in_use = |id| present.iter().any(|partition| partition.id == id) || serving.uses(id);
-        self.pool.trim(in_use, actions);
+        (self.layout, self.present) = (Some(next.layout), next.partitions);
+        let serving = &self.serving;
+        self.pool.trim(|id| serving.uses(id), actions);
     }
 }
 
-/// The least that any model is given of what it asks for.
-fn room(given_per_s: &[f64], asked_per_s: &[f64]) -> f64 {
-    let models = given_per_s.iter().zip(asked_per_s).filter(|(_, asked)| **asked > 0.0);
-    models.map(|(given, asked)| given / asked).fold(f64::INFINITY, f64::min)
-}
-
-/// Whether any rate differs by so much that another plan may come of it.
-fn differs(asked_per_s: &[f64], before_per_s: &[f64]) -> bool {
-    let total: f64 = asked_per_s.iter().sum();
-    let mut models = asked_per_s.iter().zip(before_per_s);
-    models.any(|(asked, before)| (asked - before).abs() > 0.2 * before + 0.02 * total)
+/// Whether any rate differs by so much that another layout may come of it.
+fn differs(per_s: &[f64], before_per_s: &[f64]) -> bool {
+    let total: f64 = per_s.iter().sum();
+    let mut models = per_s.iter().zip(before_per_s);
+    models.any(|(now, before)| (now - before).abs() > 0.2 * before + 0.02 * total)
 }
 
 impl Policy for Weft {
@@ -185,19 +169,19 @@ impl Policy for Weft {
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
         match event {
             Event::Started => {
-                let asked_per_s = self.asked_per_s(now);
-                let plan = self.plan(&asked_per_s);
-                self.prepare(&plan, now, actions);
+                let expected = self.device.models.iter().map(|model| model.expected_per_s);
+                self.plan(expected.collect(), now, actions);
             }
             Event::Arrived(request) => {
                 self.rates[request.model.index()].arrive(now);
-                // A refusal is among the actions.
-                let _ = self.serving.arrive(request, now, actions);
+                self.arrived += 1;
+                self.refused += u32::from(self.serving.arrive(request, now, actions).is_err());
                 if now.since(self.looked_at) >= LOOK_INTERVAL {
                     self.look(now, actions);
                 }
             }
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
+            Event::Planned(found) => self.consider(&found, now, actions),
             Event::Prepared(id) => {
                 if let Some(next) = &mut self.next {
                     next.awaited.retain(|awaited| *awaited != id);

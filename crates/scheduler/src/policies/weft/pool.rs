@@ -26,13 +26,6 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// How many of these models are ready on a partition of exactly these units.
-    pub(super) fn ready(&self, units: UnitMask, models: &[ModelId]) -> usize {
-        let pooled = self.kept.iter().find(|pooled| pooled.units == units);
-        pooled
-            .map_or(0, |pooled| models.iter().filter(|model| pooled.ready.contains(model)).count())
-    }
-
     /// Sets of so many units, all within some, on which partitions have been prepared.
     pub(super) fn within(
         &self,

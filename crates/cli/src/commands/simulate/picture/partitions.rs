@@ -62,8 +62,7 @@ fn draw_stay(
     colours: &mut BTreeMap<ModelId, usize>,
 ) {
     // As in the panel above, time begins with the first requests and ends with the last.
-    let begin = Time::START + world.preparation;
-    let s = |at: Time| at.since(begin).seconds().min(world.length.seconds());
+    let s = |at: Time| at.since(Time::START).seconds().min(world.length.seconds());
     let (left, right) = (x.at(s(stay.from)), x.at(s(stay.until)));
     let busy_s: f64 = stay.busy.values().map(|span| span.seconds()).sum();
     let length_s = stay.until.since(stay.from).seconds().max(1e-9);
