@@ -30,6 +30,8 @@ fn play(models: Vec<SimulatedModel>) -> Outcome {
         bandwidth_bytes_per_s: 1e12,
         memory_bytes: 1 << 30,
         preparation: Span::from_us(100.0),
+        preparation_per_model: Span::ZERO,
+        planning: Span::ZERO,
         noise: 0.03,
         length: Span::from_s(5.0),
         seed: 5,
