@@ -23,8 +23,9 @@
 //! is never more than those for whom it is left may have of the time to the deadline. A lane that has nothing to do serves
 //! whoever comes, so that no priority starves while there is time.
 //!
-//! A model that asks for more than its share also opens a batch only where that has room to grow to its share of half its
-//! objective: single requests squeezed in just before their deadline would cost the lane a launch each.
+//! A model that asks for more than its share also opens a batch only where that has room to grow to what is worth a launch:
+//! single requests squeezed in just before their deadline would cost the lane a launch each. Where no one asks for more than
+//! its share and still many are refused, launches are what time is lost on: then all do so, the more, the more is refused.
 //!
 //! A batch of several requests takes no longer than models of a higher priority can bear to be blocked, and no longer than
 //! those can bear that have less than their share. Nor does all that waits of lower priorities: each of these batches has
@@ -48,12 +49,16 @@ use crate::time::{Span, Time};
 const REFUSED_WEIGHT: f64 = 0.01;
 /// A lane that refuses more than this share of its requests is overloaded.
 const OVERLOAD: f64 = 0.04;
+/// In a lane that refuses this share, everyone opens only batches that can grow.
+const SCARCE: f64 = 0.3;
 /// Averages are taken over this many times the longest objective in the lane.
 const WINDOW_OBJECTIVES: f64 = 20.0;
 /// The window where there are no objectives.
 const DEFAULT_WINDOW: Span = Span::from_nanos(1_000_000_000);
 /// The lane's time is divided anew this many times in a window.
 const DIVISIONS: f64 = 32.0;
+/// A batch that takes this many times as long as one item is worth waiting for.
+const WORTHWHILE: f64 = 2.0;
 /// The share of its objective, less one item, that a model may be blocked by a batch of a lower priority.
 const BLOCKING: f64 = 0.5;
 
@@ -76,6 +81,7 @@ pub(super) struct Shares {
     highest_priority: u8,
     window_ns: f64,
     refused: f64,
+    does_anyone_ask_for_more: bool,
     divided_at: Option<Time>,
 }
 
@@ -94,6 +100,7 @@ impl Shares {
             models: models.to_vec(),
             window_ns: window.nanos() as f64,
             refused: 0.0,
+            does_anyone_ask_for_more: false,
             divided_at: None,
         }
     }
@@ -134,7 +141,13 @@ impl Shares {
         }
         let room = if account.is_ahead() { account.room_ahead } else { account.room };
         let room = room.before(time_left);
-        Headroom { room, opening: room.max(account.growth) }
+        let scarcity = ((self.refused - OVERLOAD) / (SCARCE - OVERLOAD)).clamp(0.0, 1.0);
+        let growth = match (account.asks_for_more, self.does_anyone_ask_for_more) {
+            (true, _) => account.growth,
+            (false, true) => Span::ZERO,
+            (false, false) => account.growth * scarcity,
+        };
+        Headroom { room, opening: room.max(growth) }
     }
 
     /// Divides the lane's time anew, if that was not done just before; `waiting` is how many requests of a place wait.
@@ -158,6 +171,8 @@ impl Shares {
         }
         if self.is_overloaded() {
             division::share_out(&mut self.accounts, &self.classes);
+            self.does_anyone_ask_for_more =
+                self.accounts.iter().any(|account| account.asks_for_more);
             let accounts = self.accounts.iter().enumerate();
             let claimed = |(place, account): (usize, &Account)| {
                 account.claimed_ns(self.window_ns, waiting(place))
@@ -178,10 +193,12 @@ impl Shares {
     }
 
     /// Limits how long batches take by what those can bear who may not be blocked: models of a higher priority, and under
-    /// overload those that have less than their share. Who cannot bear even a single request is not helped by it.
+    /// overload those that have less than their share. Who cannot bear even a single request of every model is not helped
+    /// by it.
     fn limit_blocking(&mut self) {
-        let is_overloaded =
-            self.is_overloaded() && self.accounts.iter().any(|account| account.asks_for_more);
+        let is_overloaded = self.is_overloaded() && self.does_anyone_ask_for_more;
+        let asking = self.accounts.iter().filter(|account| account.share > 0.0);
+        let longest_alone = asking.map(|account| account.alone).max().unwrap_or(Span::ZERO);
         for (place, model) in self.models.iter().enumerate() {
             let alone = self.accounts[place].alone;
             let others = self.models.iter().zip(&self.accounts);
@@ -192,7 +209,7 @@ impl Shares {
                         && other.priority >= model.priority
                         && other.model != model.model);
                 let slack = other.slo?.saturating_sub(account.alone) * BLOCKING;
-                (is_spared && slack >= alone).then_some(slack)
+                (is_spared && slack >= alone.max(longest_alone)).then_some(slack)
             });
             let longest = bearable.min().unwrap_or(Span::MAX);
             self.accounts[place].longest = longest;
@@ -200,10 +217,12 @@ impl Shares {
     }
 }
 
-/// By how much a batch must be able to grow for it to be opened.
+/// By how much a batch must be able to grow for it to be worth a launch. Where everyone's turn takes `share / (1 + share)`
+/// of its objective, there is time for a turn of each other model between arrival and answer.
 fn growth(account: &Account, model: ModelId, latency: &impl BatchLatency) -> Span {
-    let Some(slo) = account.slo.filter(|_| account.asks_for_more) else { return Span::ZERO };
-    let longest = (slo * (0.5 * account.share)).min(account.longest);
+    let Some(slo) = account.slo else { return Span::ZERO };
+    let turn = (slo * (account.share / (1.0 + account.share))).max(account.alone * WORTHWHILE);
+    let longest = turn.min(slo * 0.5).min(account.longest);
     let batch = account.largest_within(longest, model, latency);
     latency.of(model, batch).saturating_sub(account.alone)
 }
