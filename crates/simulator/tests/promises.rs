@@ -138,3 +138,22 @@ fn what_is_accepted_is_answered_in_time() {
         }
     }
 }
+
+#[test]
+fn what_could_be_served_is_not_refused() {
+    // The load at which a lane that refuses only what is late itself, and breaks what it cannot keep, has 99 % in time.
+    let carried =
+        [(0, 0.45, Some(0.45)), (1, 0.92, Some(1.2)), (2, 0.73, Some(1.12)), (4, 0.19, None)];
+    for (seed, on_one_lane, on_partitions) in carried {
+        let world = |load| world(Kind { load: 0.9 * load, burstiness: 1.0, noise: 0.03 }, seed);
+        let whole = world(on_one_lane);
+        let outcome = run(&whole, &mut TimeSharing::new(whole.served_device())).unwrap();
+        assert!(outcome.attainment() >= 0.985, "{seed}: {}", outcome.attainment());
+        if let Some(load) = on_partitions {
+            let divided = world(load);
+            let outcome =
+                run(&divided, &mut EqualPartitions::new(divided.served_device())).unwrap();
+            assert!(outcome.attainment() >= 0.985, "{seed}: {}", outcome.attainment());
+        }
+    }
+}

@@ -10,6 +10,9 @@ use crate::served::ServedDevice;
 use crate::serving::certainty::Certainty;
 use crate::time::Span;
 
+/// A larger batch saves at least this share of the time of an item, or is not worth the wait.
+const LEAST_GAIN: f64 = 0.005;
+
 /// What all partitions of a device know about the present beyond profiles.
 #[derive(Clone, Debug)]
 pub(super) struct Conditions {
@@ -53,15 +56,15 @@ impl LatencyTables {
 
     /// For models, each up to a batch size, on a partition of so many units.
     pub(super) fn latencies(&self, units: u32, models: &[(ModelId, u32)]) -> Latencies {
-        let mut largest = vec![0; self.profiles.len()];
-        for &(model, batch) in models {
-            largest[model.index()] = batch.max(1);
-        }
         let known = self.by_units.get((units as usize).wrapping_sub(1));
         let table = match known {
             Some(known) => known.get_or_init(|| Arc::new(self.table(units))).clone(),
             None => Arc::new(self.table(units)),
         };
+        let mut largest = vec![0; self.profiles.len()];
+        for &(model, batch) in models {
+            largest[model.index()] = worthwhile(&table[model.index()], batch);
+        }
         Latencies { table, largest }
     }
 
@@ -78,6 +81,17 @@ impl LatencyTables {
         };
         self.profiles.iter().map(batches).collect()
     }
+}
+
+/// The batch at which an item takes the least time, of those up to `most`: larger ones only make requests wait. Where
+/// several are about as good, it is the smallest.
+fn worthwhile(batches: &[Alone], most: u32) -> u32 {
+    let sizes = 1..=most.clamp(1, batches.len() as u32);
+    let per_item_ns =
+        |batch: u32| batches[batch as usize - 1].latency.nanos() as f64 / f64::from(batch);
+    let least_ns = sizes.clone().map(per_item_ns).fold(f64::INFINITY, f64::min);
+    let is_worth_it = |&batch: &u32| per_item_ns(batch) <= least_ns * (1.0 + LEAST_GAIN);
+    sizes.clone().find(is_worth_it).unwrap_or(1)
 }
 
 /// The latencies on one partition.
@@ -122,5 +136,32 @@ impl BatchLatency for PresentLatencies<'_> {
 
     fn certainty(&self, model: ModelId) -> f64 {
         self.conditions.certainties[model.index()].deviations()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_grow_as_long_as_items_take_less_time() {
+        let batches = |latencies: &[f64]| -> Vec<Alone> {
+            let alone = |us: &f64| Alone {
+                latency: Span::from_us(*us),
+                memory: MemoryShare::of(0.0, Span::from_us(*us), 1.0),
+            };
+            latencies.iter().map(alone).collect()
+        };
+        for (latencies, most, expected) in [
+            (&[10.0, 12.0, 14.0, 16.0][..], 4, 4),
+            (&[10.0, 12.0, 14.0, 16.0], 3, 3),
+            (&[10.0, 12.0, 14.0, 16.0], 9, 4),
+            (&[10.0, 12.0, 20.0, 30.0], 4, 2),
+            (&[10.0, 21.0, 29.0, 36.0], 4, 4),
+            (&[10.0, 20.0, 30.0, 40.0], 4, 1),
+            (&[10.0, 21.0, 33.0, 46.0], 4, 1),
+        ] {
+            assert_eq!(worthwhile(&batches(latencies), most), expected, "{latencies:?}");
+        }
     }
 }
