@@ -54,6 +54,23 @@ impl<T> EventQueue<T> {
         self.heap.peek().map(|entry| entry.at)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// Takes out the next thing and puts in another, which is cheaper than one after the other.
+    pub(crate) fn replace_next(&mut self, at: Time, what: T) {
+        let number = self.next_number;
+        self.next_number += 1;
+        let mut next = self.heap.peek_mut().expect("there is something to replace");
+        *next = Entry { at, number, what };
+    }
+
+    /// The next thing, which stays.
+    pub(crate) fn peek(&self) -> Option<&T> {
+        self.heap.peek().map(|entry| &entry.what)
+    }
+
     pub(crate) fn take(&mut self) -> Option<(Time, T)> {
         self.heap.pop().map(|entry| (entry.at, entry.what))
     }
@@ -74,5 +91,18 @@ mod tests {
         }
         let order: Vec<&str> = std::iter::from_fn(|| queue.take()).map(|(_, name)| name).collect();
         assert_eq!(order, ["z", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_replaces_the_next_takes_its_own_turn() {
+        let mut queue = EventQueue::new();
+        let at = |us: f64| Time::START + Span::from_us(us);
+        queue.put(at(1.0), "a");
+        queue.put(at(2.0), "b");
+        assert_eq!((queue.next_at(), queue.peek()), (Some(at(1.0)), Some(&"a")));
+        queue.replace_next(at(2.0), "c");
+        assert_eq!(queue.take(), Some((at(2.0), "b")));
+        assert_eq!(queue.take(), Some((at(2.0), "c")));
+        assert!(queue.is_empty());
     }
 }

@@ -28,7 +28,6 @@ const PATIENCE: Span = Span::from_nanos(100_000_000_000);
 const LEAST_FACTOR: f64 = 0.2;
 
 enum Happening {
-    Arrival(ModelId),
     Ready(PartitionId, Vec<ModelId>),
     Planned(Box<LayoutFound>),
     Wake,
@@ -82,6 +81,8 @@ struct Run<'a, O> {
     policy: &'a mut dyn Policy,
     observer: &'a mut O,
     sources: Vec<Source>,
+    /// The next request of each model, or of each client; apart from all else, since nearly all that happens is this.
+    arrivals: EventQueue<ModelId>,
     queue: EventQueue<Happening>,
     open: OpenRequests,
     partitions: Partitions,
@@ -90,7 +91,6 @@ struct Run<'a, O> {
     noise: Option<Normal<f64>>,
     random: SmallRng,
     next_request: u64,
-    arrivals_to_come: usize,
     /// Before the first request.
     is_starting: bool,
     /// When a request last came or ended.
@@ -108,6 +108,7 @@ impl<'a, O: Observer> Run<'a, O> {
             policy,
             observer,
             sources: sources.collect(),
+            arrivals: EventQueue::new(),
             queue: EventQueue::new(),
             open: OpenRequests::default(),
             partitions: Partitions::new(world.units),
@@ -116,7 +117,6 @@ impl<'a, O: Observer> Run<'a, O> {
             noise: Normal::new(1.0, world.noise).ok().filter(|_| world.noise > 0.0),
             random: SmallRng::seed_from_u64(world.seed),
             next_request: 0,
-            arrivals_to_come: 0,
             is_starting: true,
             last_activity: Time::START,
             actions: Vec::new(),
@@ -144,19 +144,23 @@ impl<'a, O: Observer> Run<'a, O> {
         if self.is_starting { Span::ZERO } else { span }
     }
 
-    /// What happens next; where an execution ends at the very instant of something else, that comes first.
+    /// What happens next. At one instant executions end first, and requests come last.
     fn next(&mut self) -> Option<(Event, Time)> {
         loop {
-            if let Some(end) = self.running.next_end()
-                && self.queue.next_at().is_none_or(|at| end <= at)
+            let at = |next: Option<Time>| next.unwrap_or(Time::NEVER);
+            let (end, other) = (at(self.running.next_end()), at(self.queue.next_at()));
+            let arrival = at(self.arrivals.next_at());
+            if end <= other.min(arrival)
+                && let Some(launch) = self.finish(end)
             {
-                return self.finish(end).map(|launch| (Event::Finished(launch), end));
+                return Some((Event::Finished(launch), end));
+            }
+            if arrival < other {
+                let request = self.arrive(arrival)?;
+                return Some((Event::Arrived(request), arrival));
             }
             let (now, happening) = self.queue.take()?;
             match happening {
-                Happening::Arrival(model) => {
-                    return Some((Event::Arrived(self.arrive(model, now)), now));
-                }
                 Happening::Ready(partition, models) => {
                     if self.partitions.make_ready(partition, &models) {
                         return Some((Event::Prepared(partition), now));
@@ -170,7 +174,7 @@ impl<'a, O: Observer> Run<'a, O> {
 
     /// Whether nothing more can come of it, though the policy may have asked to be woken.
     fn is_over(&self, now: Time) -> bool {
-        let is_idle = self.arrivals_to_come == 0 && self.running.next_end().is_none();
+        let is_idle = self.arrivals.is_empty() && self.running.next_end().is_none();
         is_idle && (self.open.len() == 0 || now.since(self.last_activity) > PATIENCE)
     }
 
@@ -179,7 +183,11 @@ impl<'a, O: Observer> Run<'a, O> {
         for index in 0..self.sources.len() {
             let model = ModelId(index as u32);
             match &mut self.sources[index] {
-                Source::Arrivals(_) => self.draw(model),
+                Source::Arrivals(_) => {
+                    if let Some(at) = self.draw(model) {
+                        self.put_arrival(model, at);
+                    }
+                }
                 Source::Clients(clients) => {
                     for at in clients.begin() {
                         self.put_arrival(model, at);
@@ -189,20 +197,24 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    /// Puts the next request of a model that does not wait for clients into the queue.
-    fn draw(&mut self, model: ModelId) {
-        if let Source::Arrivals(arrivals) = &mut self.sources[model.index()]
-            && let Some(at) = arrivals.next()
-        {
-            self.put_arrival(model, at);
+    /// When the next request of a model comes that waits for nobody.
+    fn draw(&mut self, model: ModelId) -> Option<Time> {
+        let end = self.end();
+        match &mut self.sources[model.index()] {
+            Source::Arrivals(arrivals) => arrivals.next().filter(|&at| at < end),
+            Source::Clients(_) => None,
         }
+    }
+
+    /// When requests cease to come.
+    fn end(&self) -> Time {
+        Time::START + self.world.length
     }
 
     /// As long as requests come.
     fn put_arrival(&mut self, model: ModelId, at: Time) {
-        if at < Time::START + self.world.length {
-            self.queue.put(at, Happening::Arrival(model));
-            self.arrivals_to_come += 1;
+        if at < self.end() {
+            self.arrivals.put(at, model);
         }
     }
 
@@ -217,10 +229,14 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    fn arrive(&mut self, model: ModelId, now: Time) -> Request {
-        self.arrivals_to_come -= 1;
+    /// The next request comes, and the one that follows it is drawn.
+    fn arrive(&mut self, now: Time) -> Option<Request> {
+        let model = *self.arrivals.peek()?;
+        match self.draw(model) {
+            Some(at) => self.arrivals.replace_next(at, model),
+            None => drop(self.arrivals.take()),
+        }
         self.last_activity = now;
-        self.draw(model);
         let id = RequestId(self.next_request);
         self.next_request += 1;
         let slo = self.world.models[model.index()].slo;
@@ -229,7 +245,7 @@ impl<'a, O: Observer> Run<'a, O> {
         self.open.add(request);
         self.outcome.models[model.index()].arrived += 1;
         self.observer.arrived(&request);
-        request
+        Some(request)
     }
 
     /// The next execution ends, and its requests are answered.
