@@ -4,7 +4,7 @@ use std::slice::SliceIndex;
 
 use super::outlook::{Cost, Outlook};
 use super::shares::Headroom;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A batch that will run: so many of a model's requests, in the order in which they wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,6 +91,16 @@ impl Agenda {
                 None => return (added, Spot::New(position, alone)),
                 Some((harmed, after)) => (position, outlook) = (harmed + 1, after),
             }
+        }
+    }
+
+    /// How much longer all batches take together with one more request at a spot.
+    pub(super) fn added(&self, spot: Spot) -> Span {
+        match spot {
+            Spot::Joined(index, cost) => {
+                cost.duration.saturating_sub(self.upcoming[index].cost.duration)
+            }
+            Spot::New(_, cost) => cost.duration,
         }
     }
 

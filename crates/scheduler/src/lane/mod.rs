@@ -35,7 +35,7 @@ pub use launch::Batch;
 use crate::identity::ModelId;
 use crate::policy::Refusal;
 use crate::request::Request;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use agenda::{Agenda, Newcomer, Spot};
 use best_effort::BestEffort;
@@ -49,6 +49,8 @@ pub struct Prospect {
     pub finish: Time,
     /// Until when the lane must have time: its answer, and what it must leave to others.
     pub claim: Time,
+    /// How much longer the lane is busy with it.
+    pub added: Span,
     newcomer: Newcomer,
     /// `None` is for best effort, which is on no agenda.
     spot: Option<Spot>,
@@ -141,7 +143,8 @@ impl Lane {
         if request.deadline == Time::NEVER {
             let after = self.agenda.after(self.begin(now), ..).at;
             let finish = after + self.best_effort.work(request.model, latency);
-            return Some(Prospect { finish, claim: finish, newcomer, spot: None });
+            let added = latency.of(request.model, 1);
+            return Some(Prospect { finish, claim: finish, added, newcomer, spot: None });
         }
         let (largest, spread) =
             (latency.largest_batch(request.model), latency.spread(request.model));
@@ -162,7 +165,8 @@ impl Lane {
             Spot::Joined(..) => newcomer.headroom.room,
             Spot::New(..) => newcomer.headroom.opening,
         };
-        Some(Prospect { finish, claim: finish + left, newcomer, spot: Some(spot) })
+        let added = self.agenda.added(spot);
+        Some(Prospect { finish, claim: finish + left, added, newcomer, spot: Some(spot) })
     }
 
     /// Takes in a request whose prospect was asked for just now, or says why not: it would be late, there is no room, or

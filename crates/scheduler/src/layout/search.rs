@@ -7,7 +7,7 @@ use crate::layout::rehearsal::Rehearsal;
 use crate::served::ServedDevice;
 
 /// Rehearsals of one search: what it takes, about two milliseconds each.
-const MOST_REHEARSALS: usize = 80;
+const MOST_REHEARSALS: usize = 120;
 
 /// The load is raised by this factor at a time until even the best layout loses this share.
 const LOAD_STEP: f64 = 1.3;
@@ -15,6 +15,9 @@ const TELLING_LOSS: f64 = 0.01;
 
 /// A layout is made for no more than this: what would carry a far higher load may lose models for it that are rare or tight.
 const MOST_LOAD: f64 = 2.0;
+
+/// How much more it counts what is lost now.
+const WEIGHT_OF_NOW: f64 = 4.0;
 
 /// Layouts that lose so much more than the best are out of the race at a higher load.
 const OUT_OF_RACE: f64 = 0.03;
@@ -41,9 +44,10 @@ pub struct LayoutFound {
     pub layout: Layout,
     /// How many times the load it carries.
     pub room: f64,
-    /// The share of requests that it loses under somewhat more than that load, and what the present one does.
+    /// What it loses under the load and under as much more as tells layouts apart, as shares of the requests; what is lost
+    /// under the load itself counts more.
     pub lost: f64,
-    /// See `lost`; 1 where there is none.
+    /// What the present one loses, likewise; infinite where there is none.
     pub present_lost: f64,
 }
 
@@ -52,12 +56,11 @@ impl LayoutTask {
     pub fn solve(&self) -> LayoutFound {
         let rehearsal = Rehearsal::new(self);
         let mut search = Search { rehearsal: &rehearsal, load: 1.0, left: MOST_REHEARSALS };
-        let (mut racers, room) = search.race(self.starters());
-        let best = racers.swap_remove(0);
-        let (layout, lost) = search.climb(best, self.device.units);
-        let present_lost =
-            self.present.as_ref().map_or(1.0, |present| rehearsal.lost(present, search.load, 1.0));
-        LayoutFound { layout, room, lost, present_lost }
+        let (racers, room) = search.race(self.starters());
+        let (layout, lost) = search.climb(racers);
+        let present = self.present.as_ref();
+        let present_lost = present.map(|present| search.lost_on_the_way(present, f64::INFINITY));
+        LayoutFound { layout, room, lost, present_lost: present_lost.unwrap_or(f64::INFINITY) }
     }
 
     /// All even layouts, and the present one.
@@ -79,63 +82,66 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn lost(&mut self, layout: &Layout, most: f64) -> f64 {
+    fn lost(&mut self, layout: &Layout, load: f64, most: f64) -> f64 {
         self.left = self.left.saturating_sub(1);
-        self.rehearsal.lost(layout, self.load, most)
+        self.rehearsal.lost(layout, load, most)
+    }
+
+    /// What is lost now, and when there is as much more to do as tells layouts apart.
+    fn lost_on_the_way(&mut self, layout: &Layout, most: f64) -> f64 {
+        let now = self.lost(layout, 1.0, most / WEIGHT_OF_NOW) * WEIGHT_OF_NOW;
+        let is_enough = self.load == 1.0 || now > most;
+        if is_enough { now } else { now + self.lost(layout, self.load, most - now) }
     }
 
     /// Raises the load until it tells layouts apart. What is still in the race then, the best first, and the most load that
     /// the best carried.
-    fn race(&mut self, starters: Vec<Layout>) -> (Vec<(Layout, f64)>, f64) {
-        let mut racers: Vec<(Layout, f64)> =
-            starters.into_iter().map(|layout| (layout, 0.0)).collect();
+    fn race(&mut self, starters: Vec<Layout>) -> (Vec<Layout>, f64) {
+        let mut racers: Vec<(f64, Layout)> =
+            starters.into_iter().map(|layout| (0.0, layout)).collect();
         let mut room = 0.0;
         loop {
             let mut best = f64::INFINITY;
-            for (layout, lost) in &mut racers {
-                *lost = self.lost(layout, best + OUT_OF_RACE);
+            for (lost, layout) in &mut racers {
+                *lost = self.lost(layout, self.load, best + OUT_OF_RACE);
                 best = best.min(*lost);
             }
-            racers.sort_by(|left, right| left.1.total_cmp(&right.1));
-            racers.retain(|(_, lost)| *lost <= best + OUT_OF_RACE);
-            if best > TELLING_LOSS || self.load >= MOST_LOAD {
-                return (racers, room);
+            racers.sort_by(|left, right| left.0.total_cmp(&right.0));
+            racers.retain(|(lost, _)| *lost <= best + OUT_OF_RACE);
+            if best > TELLING_LOSS || self.load * LOAD_STEP > MOST_LOAD {
+                return (racers.into_iter().map(|(_, layout)| layout).collect(), room);
             }
             room = self.load;
             self.load *= LOAD_STEP;
         }
     }
 
-    /// Goes from layout to better layout next to it.
-    fn climb(&mut self, start: (Layout, f64), units: u32) -> (Layout, f64) {
-        let (mut best, mut best_lost) = start;
-        let mut seen = HashSet::from([best.clone()]);
+    /// Goes from the best of some layouts to better ones next to it.
+    fn climb(&mut self, racers: Vec<Layout>) -> (Layout, f64) {
+        let mut seen = HashSet::new();
+        let mut best = (Layout::new(Vec::new()), f64::INFINITY);
+        for layout in racers {
+            let lost = self.lost_on_the_way(&layout, best.1);
+            if lost < best.1 {
+                best = (layout.clone(), lost);
+            }
+            seen.insert(layout);
+        }
         loop {
-            let mut is_better = false;
-            for layout in neighbours(&best, units) {
-                if self.left == 0 || best_lost == 0.0 {
-                    return (best, best_lost);
-                }
-                if !seen.insert(layout.clone()) {
-                    continue;
-                }
-                let lost = self.lost(&layout, best_lost);
-                if lost < best_lost {
-                    (best, best_lost, is_better) = (layout, lost, true);
-                    break;
-                }
-            }
-            if !is_better {
-                return (best, best_lost);
-            }
+            let better = neighbours(&best.0).into_iter().find_map(|layout| {
+                let is_new = self.left > 0 && best.1 > 0.0 && seen.insert(layout.clone());
+                let lost = is_new.then(|| self.lost_on_the_way(&layout, best.1))?;
+                (lost < best.1).then_some((layout, lost))
+            });
+            let Some(better) = better else { return best };
+            best = better;
         }
     }
 }
 
 /// Layouts with a partition divided, two joined, or a unit moved from one to another.
-fn neighbours(layout: &Layout, units: u32) -> Vec<Layout> {
+fn neighbours(layout: &Layout) -> Vec<Layout> {
     let sizes = layout.sizes();
-    debug_assert_eq!(sizes.iter().sum::<u32>(), units, "a layout has all units");
     let mut found = Vec::new();
     let mut add = |without: &[usize], with: &[u32]| {
         let kept = (0..sizes.len()).filter(|place| !without.contains(place));

@@ -1,4 +1,4 @@
-//! Partitions that serve: each with its lane, and requests routed to the one that answers first.
+//! Partitions that serve: each with its lane, and requests routed to the one where they cost the least.
 
 mod certainty;
 mod fixed;
@@ -16,7 +16,7 @@ use crate::latency::{LatencyFunction, memory_stretch};
 use crate::policy::{Action, LaunchId, PartitionId, Refusal};
 use crate::request::Request;
 use crate::served::ServedDevice;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
 
 use certainty::Certainty;
@@ -132,10 +132,10 @@ impl Serving {
             }
         }
         self.give_units(now, actions);
-        // The most urgent first, each to where it is answered first; they were accepted and are not refused now.
+        // The most urgent first; they were accepted and are not refused now.
         moved.sort_by_key(|request: &Request| (request.deadline, request.id));
         for request in moved {
-            match self.fastest(&request, now) {
+            match self.cheapest(&request, now) {
                 Some((prospect, place)) => self.partitions[place].lane.put(request, prospect),
                 None => actions.push(Action::Shed(request.id)),
             }
@@ -210,10 +210,9 @@ impl Serving {
         }
     }
 
-    /// Puts a request into the lane that is predicted to answer it first; where that is too late, it is too late
-    /// everywhere.
+    /// Puts a request into the lane where it costs the least; where that is too late, it is too late everywhere.
     fn route(&mut self, request: Request, now: Time) -> Result<usize, Refusal> {
-        let (prospect, place) = self.fastest(&request, now).ok_or(Refusal::NotServed)?;
+        let (prospect, place) = self.cheapest(&request, now).ok_or(Refusal::NotServed)?;
         let lane = &mut self.partitions[place].lane;
         let outcome = lane.admit(request, prospect);
         if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
@@ -222,14 +221,22 @@ impl Serving {
         outcome.map(|()| place)
     }
 
-    fn fastest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
+    /// The lane in which a request costs the least, in units and the time that they are busy with it, among those that
+    /// are predicted to answer it in time; where none is, the one that answers first. A small partition that is in time thus
+    /// leaves a large one to those who need it, and a batch that is gathered anyway is joined.
+    fn cheapest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
         let prospect = |&place: &usize| {
             let served = &self.partitions[place];
             let latency = served.latencies.under(&self.conditions);
             Some((served.lane.prospect(request, now, &latency)?, place))
         };
         let prospects = self.routes[request.model.index()].iter().filter_map(prospect);
-        prospects.min_by_key(|(prospect, place)| (prospect.claim, *place))
+        prospects.min_by_key(|&(prospect, place)| {
+            let units = self.partitions[place].partition.units.len();
+            let cost = prospect.added * f64::from(units);
+            let is_late = prospect.claim > request.deadline;
+            (is_late, if is_late { Span::ZERO } else { cost }, prospect.claim, place)
+        })
     }
 
     /// A launch has ended: learns from it, and uses the partition again.
