@@ -7,6 +7,8 @@
 
 mod rehearsal;
 mod search;
+#[cfg(test)]
+mod tests;
 
 pub use search::{LayoutFound, LayoutTask};
 

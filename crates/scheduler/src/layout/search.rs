@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::layout::Layout;
 use crate::layout::rehearsal::Rehearsal;
+use crate::plan::{DeviceFacts, Effort, ModelDemand, plan_partitions};
 use crate::served::ServedDevice;
 
 /// Rehearsals of one search: what it takes, about two milliseconds each.
@@ -63,15 +64,38 @@ impl LayoutTask {
         LayoutFound { layout, room, lost, present_lost: present_lost.unwrap_or(f64::INFINITY) }
     }
 
-    /// All even layouts, and the present one.
+    /// The present layout, that of a partition plan, and even ones.
     fn starters(&self) -> Vec<Layout> {
         let units = self.device.units.max(1);
         let mut starters: Vec<Layout> = self.present.iter().cloned().collect();
+        starters.push(self.planned());
         let counts = (1..=units).filter(|&count| count <= 8 || count % 4 == 0 || count == units);
         starters.extend(counts.map(|count| Layout::even(units, count)));
         let mut seen = HashSet::new();
         starters.retain(|layout| seen.insert(layout.clone()));
         starters
+    }
+}
+
+impl LayoutTask {
+    /// The sizes of a partition plan for this load, with what it leaves over as one partition more.
+    fn planned(&self) -> Layout {
+        let models = self.device.models.iter().zip(&self.per_s).zip(&self.corrections);
+        let demands: Vec<ModelDemand<'_>> = models
+            .map(|((model, &rate_per_s), &slowdown)| ModelDemand {
+                name: String::new(),
+                profile: &model.profile,
+                slowdown,
+                slo: model.slo,
+                rate_per_s,
+                weight: model.weight,
+                max_batch: model.largest_batch(),
+            })
+            .collect();
+        let ServedDevice { units, memory_bytes, .. } = self.device;
+        let plan = plan_partitions(&demands, &DeviceFacts { units, memory_bytes }, Effort::Quick);
+        let sizes = plan.partitions.iter().map(|partition| partition.units);
+        Layout::new(sizes.chain([plan.best_effort_units]).collect())
     }
 }
 
@@ -167,4 +191,21 @@ fn neighbours(layout: &Layout) -> Vec<Layout> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_have_the_same_units_and_differ_from_each_other() {
+        for sizes in [vec![16], vec![8, 4, 4], vec![3, 2, 2, 1], vec![1; 6]] {
+            let layout = Layout::new(sizes);
+            let units: u32 = layout.sizes().iter().sum();
+            let all = neighbours(&layout);
+            assert!(all.iter().all(|other| other.sizes().iter().sum::<u32>() == units));
+            assert!(!all.contains(&layout), "{all:?}");
+            assert!(all.len() >= layout.sizes().len().min(3) - 1);
+        }
+    }
 }
