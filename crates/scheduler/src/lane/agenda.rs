@@ -1,8 +1,6 @@
 //! The agenda: which batches a lane will run, in which order. Predictions are read off it, so that they come true.
 
-use std::slice::SliceIndex;
-
-use super::outlook::{Cost, Outlook};
+use super::outlook::{Cost, Outlook, Work};
 use super::shares::Headroom;
 use crate::time::{Span, Time};
 
@@ -18,6 +16,8 @@ pub(super) struct Upcoming {
     pub(super) cost: Cost,
     /// Standard deviations in reserve for its deadline.
     pub(super) certainty: f64,
+    /// What runs before it; counted by [`Agenda::count`].
+    pub(super) before: Work,
 }
 
 impl Upcoming {
@@ -33,6 +33,8 @@ pub(super) struct Newcomer {
     pub(super) deadline: Time,
     pub(super) certainty: f64,
     pub(super) headroom: Headroom,
+    /// No other request of its model waits.
+    pub(super) is_first: bool,
 }
 
 /// Where one more request of a model would run, and what the batch that it is in would then cost.
@@ -60,30 +62,27 @@ impl Agenda {
         newcomer: Newcomer,
         cost_of: impl Fn(u32) -> Option<Cost>,
     ) -> (Outlook, Spot) {
-        let Newcomer { place, deadline, certainty, headroom } = newcomer;
-        let last_own = self.upcoming.iter().rposition(|batch| batch.place == place);
-        let mut outlook = begin;
-        let mut position = 0;
+        let Newcomer { place, deadline, certainty, headroom, .. } = newcomer;
+        let last_own = match newcomer.is_first {
+            true => None,
+            false => self.upcoming.iter().rposition(|batch| batch.place == place),
+        };
         if let Some(last) = last_own {
-            outlook = self.after(begin, 0..last);
             let batch = &self.upcoming[last];
-            let unchanged = outlook.then(batch.cost);
+            let outlook = begin.after(batch.before);
             if let Some(cost) = cost_of(batch.count + 1) {
-                let joined = outlook.then(cost);
+                let (joined, unchanged) = (outlook.then(cost), outlook.then(batch.cost));
                 let is_in_time = joined.keeps(batch.deadline, certainty)
                     && joined.later(headroom.room).keeps(deadline, certainty);
                 if is_in_time && self.first_harmed(last + 1, joined, unchanged).is_none() {
                     return (joined, Spot::Joined(last, cost));
                 }
             }
-            (outlook, position) = (unchanged, last + 1);
         }
         let is_before = |batch: &Upcoming| batch.deadline <= deadline;
-        let by_deadline = self.upcoming.iter().rposition(is_before).map_or(0, |index| index + 1);
-        if by_deadline > position {
-            outlook = self.after(outlook, position..by_deadline);
-            position = by_deadline;
-        }
+        let by_deadline = self.upcoming.iter().rposition(is_before);
+        let mut position = last_own.max(by_deadline).map_or(0, |index| index + 1);
+        let mut outlook = begin.after(self.before(position));
         let alone = cost_of(1).unwrap_or_default();
         loop {
             let added = outlook.then(alone);
@@ -104,13 +103,29 @@ impl Agenda {
         }
     }
 
-    /// How things look after a range of batches.
-    pub(super) fn after(
-        &self,
-        begin: Outlook,
-        range: impl SliceIndex<[Upcoming], Output = [Upcoming]>,
-    ) -> Outlook {
-        self.upcoming[range].iter().fold(begin, |outlook, batch| outlook.then(batch.cost))
+    /// What runs before the batch of an index, or altogether.
+    fn before(&self, index: usize) -> Work {
+        match self.upcoming.get(index) {
+            Some(batch) => batch.before,
+            None => self.all(),
+        }
+    }
+
+    /// What runs altogether.
+    pub(super) fn all(&self) -> Work {
+        self.upcoming.last().map_or(Work::default(), |last| last.before.with(last.cost))
+    }
+
+    /// Counts what runs before each batch, from an index on.
+    pub(super) fn count(&mut self, from: usize) {
+        let mut before = match from.checked_sub(1).map(|index| &self.upcoming[index]) {
+            Some(previous) => previous.before.with(previous.cost),
+            None => Work::default(),
+        };
+        for batch in &mut self.upcoming[from..] {
+            batch.before = before;
+            before = before.with(batch.cost);
+        }
     }
 
     /// The first batch from an index on that would no longer surely be in time, if what runs before it ended at
@@ -146,10 +161,13 @@ impl Agenda {
                 batch.count += 1;
                 batch.deadline = batch.deadline.min(deadline);
                 batch.cost = cost;
+                self.count(index);
             }
             Spot::New(index, cost) => {
-                let batch = Upcoming { place, count: 1, deadline, cost, certainty };
+                let before = Work::default();
+                let batch = Upcoming { place, count: 1, deadline, cost, certainty, before };
                 self.upcoming.insert(index, batch);
+                self.count(index);
             }
         }
     }

@@ -8,6 +8,9 @@ use crate::lane::BatchLatency;
 use crate::request::Request;
 use crate::time::{Span, Time};
 
+/// How many batches are looked at when someone will be late: what the first of them does to those behind is seen by then.
+const LOOK_AHEAD: usize = 128;
+
 /// A batch to be launched now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -33,6 +36,17 @@ impl Lane {
     /// it takes along as many more of its model as harm no one. Where durations strayed so far that someone will be late, it
     /// is cut such that the fewest are. Requests that are given up are handed to `shed`.
     pub fn next(
+        &mut self,
+        now: Time,
+        latency: &impl BatchLatency,
+        shed: impl FnMut(Request),
+    ) -> Option<Batch> {
+        let batch = self.take_next(now, latency, shed);
+        self.agenda.count(0);
+        batch
+    }
+
+    fn take_next(
         &mut self,
         now: Time,
         latency: &impl BatchLatency,
@@ -70,35 +84,38 @@ impl Lane {
         if now + alone > most_urgent {
             return Choice::ShedFirst;
         }
-        let (mut fewest, mut best) = (self.lost(&self.agenda, now), first.count);
+        let near = &self.agenda.upcoming[..self.agenda.upcoming.len().min(LOOK_AHEAD)];
+        let (mut fewest, mut best) = (self.lost(near, 0, now), first.count);
         if fewest == 0 {
             self.grow_first(now, latency);
             return Choice::Launch(self.agenda.upcoming[0].count);
         }
         for count in (1..first.count).rev() {
-            let lost = self.lost(&self.cut(count, latency), now);
+            let lost = self.lost(&self.cut(near, count, latency).upcoming, 0, now);
             if lost < fewest {
                 (fewest, best) = (lost, count);
             }
         }
-        let mut without = self.clone();
-        without.drop_first(latency);
-        match 1 + without.lost(&without.agenda, now) < fewest {
+        let mut without = near.to_vec();
+        without[0] = self.without_first_request(first, latency);
+        match 1 + self.lost(&without, 1, now) < fewest {
             true => Choice::ShedFirst,
             false => Choice::Launch(best),
         }
     }
 
-    /// How many requests would be late, if all went as predicted.
-    fn lost(&self, agenda: &Agenda, now: Time) -> usize {
+    /// How many requests of these batches would be late, if all went as predicted and so many requests of the first batch's
+    /// model were dropped.
+    fn lost(&self, batches: &[Upcoming], dropped: usize, now: Time) -> usize {
         let mut at = now;
         let mut lost = 0;
-        for (index, batch) in agenda.upcoming.iter().enumerate() {
+        for (index, batch) in batches.iter().enumerate() {
             at = at + batch.cost.duration;
             if at > batch.deadline {
-                let own = agenda.upcoming[..index].iter().filter(|own| own.place == batch.place);
-                let before: u32 = own.map(|own| own.count).sum();
-                let requests = self.queues[batch.place].1.iter().skip(before as usize);
+                let own = batches[..index].iter().filter(|own| own.place == batch.place);
+                let before = own.map(|own| own.count as usize).sum::<usize>();
+                let dropped = if batch.place == batches[0].place { dropped } else { 0 };
+                let requests = self.queues[batch.place].1.iter().skip(before + dropped);
                 let late = requests.take(batch.count as usize).filter(|late| at > late.deadline);
                 lost += late.count();
             }
@@ -106,16 +123,24 @@ impl Lane {
         lost
     }
 
-    /// The agenda with its first batch cut to `count` requests.
-    fn cut(&self, count: u32, latency: &impl BatchLatency) -> Agenda {
-        let first = self.agenda.upcoming[0];
+    /// These batches with the first cut to `count` requests.
+    fn cut(&self, batches: &[Upcoming], count: u32, latency: &impl BatchLatency) -> Agenda {
+        let first = batches[0];
         let (model, queue) = &self.queues[first.place];
         let part = |from: u32, count: u32| {
             (earliest(queue, from as usize, count as usize), cost(latency, *model, count))
         };
-        let mut agenda = self.agenda.clone();
+        let mut agenda = Agenda { upcoming: batches.to_vec() };
         agenda.split_first(count, part(0, count), part(count, first.count - count));
         agenda
+    }
+
+    /// The first batch of the agenda without the request that is first in it; perhaps empty.
+    fn without_first_request(&self, first: Upcoming, latency: &impl BatchLatency) -> Upcoming {
+        let (model, queue) = &self.queues[first.place];
+        let count = first.count - 1;
+        let deadline = earliest(queue, 1, count as usize);
+        Upcoming { count, deadline, cost: cost(latency, *model, count), ..first }
     }
 
     /// Takes requests of later batches of the same model into the first, while no one is less surely in time for it.
@@ -124,13 +149,13 @@ impl Lane {
         loop {
             let first = self.agenda.upcoming[0];
             let (model, queue) = &self.queues[first.place];
+            if first.count >= latency.largest_batch(*model) {
+                return;
+            }
             let is_next = |batch: &Upcoming| batch.place == first.place;
             let Some(next) = self.agenda.upcoming[1..].iter().position(is_next) else { return };
             let index = next + 1;
             let later = self.agenda.upcoming[index];
-            if first.count >= latency.largest_batch(*model) {
-                return;
-            }
             let grown = cost(latency, *model, first.count + 1);
             if grown.duration > self.shares.longest(first.place) {
                 return;
@@ -171,7 +196,7 @@ impl Lane {
 
     fn launch(&mut self, count: u32, now: Time, latency: &impl BatchLatency) -> Batch {
         if count < self.agenda.upcoming[0].count {
-            self.agenda = self.cut(count, latency);
+            self.agenda = self.cut(&self.agenda.upcoming, count, latency);
         }
         let first = self.agenda.upcoming.remove(0);
         let (model, queue) = &mut self.queues[first.place];
@@ -186,16 +211,13 @@ impl Lane {
 
     /// Takes out the request that is first in the order of running.
     fn drop_first(&mut self, latency: &impl BatchLatency) -> Request {
-        let first = &mut self.agenda.upcoming[0];
-        let (model, queue) = &mut self.queues[first.place];
-        let dropped = queue.pop_front().expect("a batch on the agenda has requests");
+        let first = self.without_first_request(self.agenda.upcoming[0], latency);
+        let dropped = self.queues[first.place].1.pop_front();
         self.waiting -= 1;
-        first.count -= 1;
-        first.cost = cost(latency, *model, first.count);
-        first.deadline = earliest(queue, 0, first.count as usize);
-        if first.count == 0 {
-            self.agenda.upcoming.remove(0);
+        match first.count {
+            0 => drop(self.agenda.upcoming.remove(0)),
+            _ => self.agenda.upcoming[0] = first,
         }
-        dropped
+        dropped.expect("a batch on the agenda has requests")
     }
 }

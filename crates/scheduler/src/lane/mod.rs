@@ -139,9 +139,10 @@ impl Lane {
             deadline: request.deadline,
             certainty: latency.certainty(request.model),
             headroom: Headroom::default(),
+            is_first: self.queues[place].1.is_empty(),
         };
         if request.deadline == Time::NEVER {
-            let after = self.agenda.after(self.begin(now), ..).at;
+            let after = self.begin(now).after(self.agenda.all()).at;
             let finish = after + self.best_effort.work(request.model, latency);
             let added = latency.of(request.model, 1);
             return Some(Prospect { finish, claim: finish, added, newcomer, spot: None });

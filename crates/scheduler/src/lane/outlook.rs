@@ -24,6 +24,26 @@ impl Cost {
     }
 }
 
+/// What several batches cost together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Work {
+    duration: Span,
+    /// Of deviations: of their squares, and of themselves.
+    squares: f64,
+    sum: f64,
+}
+
+impl Work {
+    /// With one more batch.
+    pub(super) fn with(self, cost: Cost) -> Self {
+        Self {
+            duration: self.duration + cost.duration,
+            squares: self.squares + cost.deviation_ns * cost.deviation_ns,
+            sum: self.sum + cost.deviation_ns,
+        }
+    }
+}
+
 /// The end of a sequence of batches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outlook {
@@ -41,10 +61,15 @@ impl Outlook {
 
     /// After one more batch.
     pub(super) fn then(self, cost: Cost) -> Self {
+        self.after(Work::default().with(cost))
+    }
+
+    /// After several.
+    pub(super) fn after(self, work: Work) -> Self {
         Self {
-            at: self.at + cost.duration,
-            squares: self.squares + cost.deviation_ns * cost.deviation_ns,
-            sum: self.sum + cost.deviation_ns,
+            at: self.at + work.duration,
+            squares: self.squares + work.squares,
+            sum: self.sum + work.sum,
         }
     }
 
