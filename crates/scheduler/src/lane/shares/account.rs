@@ -61,8 +61,9 @@ impl Account {
     pub(super) fn observe_launch(&mut self, duration: Span, requests: usize) {
         let duration_ns = duration.nanos() as f64;
         self.taken_ns += duration_ns;
-        self.request_ns += TAKEN_WEIGHT * (duration_ns / requests.max(1) as f64 - self.request_ns);
-        self.launch_ns += TAKEN_WEIGHT * (duration_ns - self.launch_ns);
+        let weight = if self.request_ns == 0.0 { 1.0 } else { TAKEN_WEIGHT };
+        self.request_ns += weight * (duration_ns / requests.max(1) as f64 - self.request_ns);
+        self.launch_ns += weight * (duration_ns - self.launch_ns);
     }
 
     /// Looks up what requests take.

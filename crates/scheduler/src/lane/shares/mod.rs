@@ -3,9 +3,9 @@
 //! # The rule
 //!
 //! A lane is overloaded while it refuses more than a few of its requests. Then its time is divided: from the highest
-//! priority to the lowest, models of one priority get what they ask for, but where that is more than is left, what is left is shared
-//! in proportion to weights, and what one does not need of its share goes to the others (max-min fairness). What a model
-//! asks for is how many requests come, times what one of them takes in a batch of half its objective.
+//! priority to the lowest, models of one priority get what they ask for, but where that is more than is left, what is left
+//! is shared in proportion to weights, and what one does not need of its share goes to the others (max-min fairness). What
+//! a model asks for is how many requests come, times what one of them takes in a batch of half its objective.
 //!
 //! Shares are not cut out of what was promised: no request is dropped for fairness. They are held at the door, by how
 //! *full* a model may make the lane:
@@ -165,30 +165,38 @@ impl Shares {
         }
         self.divided_at = Some(now);
         let weight = elapsed_ns / (elapsed_ns + self.window_ns);
+        self.accounts.iter_mut().for_each(|account| account.average(elapsed_ns, weight));
+        let is_overloaded = self.is_overloaded();
+        if !is_overloaded && self.classes.len() == 1 {
+            self.accounts.iter_mut().for_each(|account| account.longest = Span::MAX);
+            return;
+        }
         for (account, model) in self.accounts.iter_mut().zip(&self.models) {
             account.look_up(model.model, latency);
-            account.average(elapsed_ns, weight);
         }
-        if self.is_overloaded() {
+        if is_overloaded {
             division::share_out(&mut self.accounts, &self.classes);
-            self.does_anyone_ask_for_more =
-                self.accounts.iter().any(|account| account.asks_for_more);
-            let accounts = self.accounts.iter().enumerate();
-            let claimed = |(place, account): (usize, &Account)| {
-                account.claimed_ns(self.window_ns, waiting(place))
-            };
-            let claimed_ns: Vec<f64> = accounts.map(claimed).collect();
-            let all_ns: f64 = claimed_ns.iter().sum();
-            for (account, own_ns) in self.accounts.iter_mut().zip(claimed_ns) {
-                account.settle(all_ns, own_ns);
-            }
+            self.settle(waiting);
         }
         self.limit_blocking();
-        if self.is_overloaded() {
+        if is_overloaded {
             division::set_room(&mut self.accounts, &self.classes);
             for (account, model) in self.accounts.iter_mut().zip(&self.models) {
                 account.growth = growth(account, model.model, latency);
             }
+        }
+    }
+
+    /// Takes stock of who has more than its share.
+    fn settle(&mut self, waiting: impl Fn(usize) -> usize) {
+        self.does_anyone_ask_for_more = self.accounts.iter().any(|account| account.asks_for_more);
+        let claimed = |(place, account): (usize, &Account)| {
+            account.claimed_ns(self.window_ns, waiting(place))
+        };
+        let claimed_ns: Vec<f64> = self.accounts.iter().enumerate().map(claimed).collect();
+        let all_ns: f64 = claimed_ns.iter().sum();
+        for (account, own_ns) in self.accounts.iter_mut().zip(claimed_ns) {
+            account.settle(all_ns, own_ns);
         }
     }
 
