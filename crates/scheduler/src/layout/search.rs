@@ -15,7 +15,7 @@ const LOAD_STEP: f64 = 1.3;
 const TELLING_LOSS: f64 = 0.01;
 
 /// A layout is made for no more than this: what would carry a far higher load may lose models for it that are rare or tight.
-const MOST_LOAD: f64 = 2.0;
+const MOST_LOAD: f64 = 4.0;
 
 /// How much more it counts what is lost now.
 const WEIGHT_OF_NOW: f64 = 4.0;
@@ -64,13 +64,14 @@ impl LayoutTask {
         LayoutFound { layout, room, lost, present_lost: present_lost.unwrap_or(f64::INFINITY) }
     }
 
-    /// The present layout, that of a partition plan, and even ones.
+    /// The present layout, even ones, and that of a partition plan. Of layouts that lose alike, the first is taken: the present
+    /// one, or the one with the largest partitions, which answer first.
     fn starters(&self) -> Vec<Layout> {
         let units = self.device.units.max(1);
         let mut starters: Vec<Layout> = self.present.iter().cloned().collect();
-        starters.push(self.planned());
         let counts = (1..=units).filter(|&count| count <= 8 || count % 4 == 0 || count == units);
         starters.extend(counts.map(|count| Layout::even(units, count)));
+        starters.push(self.planned());
         let mut seen = HashSet::new();
         starters.retain(|layout| seen.insert(layout.clone()));
         starters
