@@ -247,6 +247,24 @@ def simulations(folder):
     expect("few and all", few.count("net ") == 3 and whole.count("net ") == 40, few)
 
 
+def sharing(folder):
+    path = os.path.join(folder, "sharing.json")
+    text = good("bench sharing", "bench", "sharing", "--mixes", "a", "--slo", 5, "--seconds", "0.2", "--json", path, says="to fixed").stdout
+    with open(path) as file:
+        report = json.load(file)
+    case = report["most_load"][0]
+    rates = case["rate_per_s"]
+    expect("every policy carries something", len(report["most_load"]) == 1 and len(rates) > 5 and min(rates.values()) > 0, rates)
+    best = max(rate for policy, rate in rates.items() if policy != "weft")
+    expect("weft is compared with the best of the others", abs(case["to_any"] - rates["weft"] / best) < 1e-9, case)
+    expect("every policy has a column", all(policy in text for policy in rates), text)
+    expect("nothing moves in mix a", report["moving"] == [] and "moves" not in text, text)
+    bad("no such mix", "bench", "sharing", "--mixes", "z", says="e-idle")
+    bad("objectives that nobody keeps", "bench", "sharing", "--slo", "0.5", says="--slo")
+    bad("runs of no time", "bench", "sharing", "--seconds", 0, says="--seconds")
+    bad("profiles without the models of a mix", "bench", "sharing", "--mixes", "b", "--profiles", os.path.join(ROOT, "profiles", "h200-pytorch.toml"), says="there is no profile 'alexnet'")
+
+
 def bad_workloads(folder):
     path = os.path.join(folder, "workload.toml")
     profiles = os.path.join(ROOT, "profiles", "h200.toml")
@@ -314,6 +332,7 @@ with tempfile.TemporaryDirectory() as folder:
     hostile_models(model, folder)
     simulations(folder)
     plans(folder)
+    sharing(folder)
     bad_workloads(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

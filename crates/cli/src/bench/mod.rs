@@ -6,6 +6,7 @@ mod model;
 mod neighbours;
 mod peer;
 mod peers;
+mod sharing;
 mod statistics;
 mod steps;
 mod timing;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Neighbours(neighbours::Options),
     /// A GPU: latency beside PyTorch, correctness, isolation, density, switching between partitions
     Gpu(gpu::Options),
+    /// Scheduling policies on mixes of models, simulated: the most load that each carries, and a load that moves
+    Sharing(sharing::Options),
     /// Load one model, run it once, print load time and peak memory as JSON
     #[command(hide = true)]
     Footprint(footprint::Options),
@@ -38,6 +41,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Peers(options) => peers::run(options),
         Command::Neighbours(options) => neighbours::run(options),
         Command::Gpu(options) => gpu::run(options),
+        Command::Sharing(options) => sharing::run(options),
         Command::Footprint(options) => footprint::run(options),
     }
 }

@@ -43,7 +43,7 @@ impl Finding {
 }
 
 /// Whether a promise is held, as a cell.
-pub(super) fn held(is_held: bool) -> String {
+pub(in crate::bench) fn held(is_held: bool) -> String {
     if is_held { "yes".into() } else { "NO".into() }
 }
 

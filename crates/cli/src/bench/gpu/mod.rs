@@ -18,6 +18,7 @@ use serde_json::{Value as Json, json};
 use weft_device::Device;
 
 use finding::Finding;
+pub(super) use finding::held;
 pub(crate) use options::Options;
 use options::TableName;
 use rig::Rig;
