@@ -21,7 +21,7 @@ pub use lane::{Batch, BatchLatency, Lane, LaneModel, Prospect};
 pub use latency::{
     Execution, LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch,
 };
-pub use layout::{Layout, LayoutFound, LayoutTask};
+pub use layout::{Layout, LayoutFound, LayoutTask, Lost};
 pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint, ProfileSet, ProfiledDevice};
 pub use request::{Request, RequestId};

@@ -10,7 +10,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use search::{LayoutFound, LayoutTask};
+pub use search::{LayoutFound, LayoutTask, Lost};
 
 use crate::identity::ModelId;
 use crate::served::{ServedDevice, ServedModel};

@@ -18,7 +18,7 @@ const TELLING_LOSS: f64 = 0.01;
 const MOST_LOAD: f64 = 4.0;
 
 /// How much more it counts what is lost now.
-const WEIGHT_OF_NOW: f64 = 4.0;
+const WEIGHT_OF_NOW: f64 = 20.0;
 
 /// Layouts that lose so much more than the best are out of the race at a higher load.
 const OUT_OF_RACE: f64 = 0.03;
@@ -45,11 +45,29 @@ pub struct LayoutFound {
     pub layout: Layout,
     /// How many times the load it carries.
     pub room: f64,
-    /// What it loses under the load and under as much more as tells layouts apart, as shares of the requests; what is lost
-    /// under the load itself counts more.
-    pub lost: f64,
-    /// What the present one loses, likewise; infinite where there is none.
-    pub present_lost: f64,
+    /// What it loses.
+    pub lost: Lost,
+    /// What the present one loses; `None` where there is none.
+    pub present_lost: Option<Lost>,
+}
+
+/// What a layout loses, as shares of the requests: more than all where objectives do not hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lost {
+    /// Under the load as it is.
+    pub now: f64,
+    /// Under as much more as tells layouts apart.
+    pub later: f64,
+}
+
+impl Lost {
+    fn nothing() -> Self {
+        Self { now: 0.0, later: 0.0 }
+    }
+
+    fn total(self) -> f64 {
+        WEIGHT_OF_NOW * self.now + self.later
+    }
 }
 
 impl LayoutTask {
@@ -61,7 +79,7 @@ impl LayoutTask {
         let (layout, lost) = search.climb(racers);
         let present = self.present.as_ref();
         let present_lost = present.map(|present| search.lost_on_the_way(present, f64::INFINITY));
-        LayoutFound { layout, room, lost, present_lost: present_lost.unwrap_or(f64::INFINITY) }
+        LayoutFound { layout, room, lost, present_lost }
     }
 
     /// The present layout, even ones, and that of a partition plan. Of layouts that lose alike, the first is taken: the present
@@ -112,11 +130,12 @@ impl Search<'_> {
         self.rehearsal.lost(layout, load, most)
     }
 
-    /// What is lost now, and when there is as much more to do as tells layouts apart.
-    fn lost_on_the_way(&mut self, layout: &Layout, most: f64) -> f64 {
-        let now = self.lost(layout, 1.0, most / WEIGHT_OF_NOW) * WEIGHT_OF_NOW;
-        let is_enough = self.load == 1.0 || now > most;
-        if is_enough { now } else { now + self.lost(layout, self.load, most - now) }
+    /// What is lost now, and when there is as much more to do as tells layouts apart; all together, or more than `most`.
+    fn lost_on_the_way(&mut self, layout: &Layout, most: f64) -> Lost {
+        let now = self.lost(layout, 1.0, most / WEIGHT_OF_NOW);
+        let left = most - now * WEIGHT_OF_NOW;
+        let is_enough = self.load == 1.0 || left < 0.0;
+        Lost { now, later: if is_enough { 0.0 } else { self.lost(layout, self.load, left) } }
     }
 
     /// Raises the load until it tells layouts apart. What is still in the race then, the best first, and the most load that
@@ -142,23 +161,25 @@ impl Search<'_> {
     }
 
     /// Goes from the best of some layouts to better ones next to it.
-    fn climb(&mut self, racers: Vec<Layout>) -> (Layout, f64) {
+    fn climb(&mut self, racers: Vec<Layout>) -> (Layout, Lost) {
         let mut seen = HashSet::new();
-        let mut best = (Layout::new(Vec::new()), f64::INFINITY);
+        let mut best = (Layout::new(Vec::new()), Lost::nothing());
+        let mut least = f64::INFINITY;
         for layout in racers {
-            let lost = self.lost_on_the_way(&layout, best.1);
-            if lost < best.1 {
-                best = (layout.clone(), lost);
+            let lost = self.lost_on_the_way(&layout, least);
+            if lost.total() < least {
+                (best, least) = ((layout.clone(), lost), lost.total());
             }
             seen.insert(layout);
         }
         loop {
             let better = neighbours(&best.0).into_iter().find_map(|layout| {
-                let is_new = self.left > 0 && best.1 > 0.0 && seen.insert(layout.clone());
-                let lost = is_new.then(|| self.lost_on_the_way(&layout, best.1))?;
-                (lost < best.1).then_some((layout, lost))
+                let is_new = self.left > 0 && least > 0.0 && seen.insert(layout.clone());
+                let lost = is_new.then(|| self.lost_on_the_way(&layout, least))?;
+                (lost.total() < least).then_some((layout, lost))
             });
             let Some(better) = better else { return best };
+            least = better.1.total();
             best = better;
         }
     }

@@ -19,20 +19,26 @@ use rates::ArrivalRate;
 /// How often the load is looked at.
 const LOOK_INTERVAL: Span = Span::from_nanos(10_000_000);
 
-/// The least time between two searches for a layout, while requests are lost and while all is well.
-const PRESSED_INTERVAL: Span = Span::from_nanos(50_000_000);
+/// How long a change is watched before a layout is searched for, so that it is one for what the load has become.
+const SETTLING: Span = Span::from_nanos(60_000_000);
+
+/// The least time between two searches while all is well, or while requests are lost though nothing has changed: more may
+/// be known about latencies.
 const REVIEW_INTERVAL: Span = Span::from_nanos(5_000_000_000);
 
-/// The same while requests are lost though the load is the one that was planned for: more may be known about latencies.
-const RETRY_INTERVAL: Span = Span::from_nanos(1_000_000_000);
+/// The share of lost requests, of late, at which something must be done.
+const PRESSING_LOSS: f64 = 0.01;
+
+/// How much of the distance to the latest share of lost requests is gone with each look: a few hundred milliseconds count.
+const LOSS_WEIGHT: f64 = 0.04;
 
 /// Durations are taken to stray at least so far from what is predicted, as a standard deviation and a share.
 const LEAST_SPREAD: f64 = 0.03;
 
-/// A new layout must lose so much less than the present one to be worth a change: as a share of all requests, and of those
-/// that the present one loses.
-const WORTH_OF_ALL: f64 = 0.003;
-const WORTH_OF_LOST: f64 = 0.2;
+/// A new layout must lose so much less than the present one to be worth a change, as a share of all requests: under the
+/// load as it is, or under more than that.
+const WORTH_NOW: f64 = 0.003;
+const WORTH_LATER: f64 = 0.1;
 
 /// Serves by layouts that follow the load.
 pub struct Weft {
@@ -48,10 +54,14 @@ pub struct Weft {
     planned_for_per_s: Vec<f64>,
     planned_at: Time,
     is_planning: bool,
+    /// Since when the load is another one.
+    changed_at: Option<Time>,
     looked_at: Time,
     /// Since the last look.
     arrived: u32,
     refused: u32,
+    /// The share of lost requests, of late.
+    lost: f64,
 }
 
 /// Partitions that will serve once all are prepared.
@@ -76,26 +86,29 @@ impl Weft {
             planned_for_per_s: vec![0.0; device.models.len()],
             planned_at: Time::START,
             is_planning: false,
+            changed_at: None,
             looked_at: Time::START,
             arrived: 0,
             refused: 0,
+            lost: 0.0,
             device,
         }
     }
 
-    /// Looks at the load, and has a layout searched for where that is due.
+    /// Looks at the load, and has a layout searched for where that is due: soon where the load has changed and requests are
+    /// lost, else now and then.
     fn look(&mut self, now: Time, actions: &mut Vec<Action>) {
-        let is_pressed = self.refused * 100 > self.arrived;
+        let lost = f64::from(self.refused) / f64::from(self.arrived.max(1));
+        self.lost += LOSS_WEIGHT * (lost - self.lost);
         (self.looked_at, self.arrived, self.refused) = (now, 0, 0);
         let per_s: Vec<f64> = self.rates.iter_mut().map(|rate| rate.per_s(now)).collect();
-        let is_busy = self.is_planning || self.next.is_some();
-        let interval = match (differs(&per_s, &self.planned_for_per_s), is_pressed) {
-            (true, true) => PRESSED_INTERVAL,
-            (true, false) => REVIEW_INTERVAL,
-            (false, true) => RETRY_INTERVAL,
-            (false, false) => return,
-        };
-        if !is_busy && now.since(self.planned_at) >= interval {
+        let has_changed = differs(&per_s, &self.planned_for_per_s);
+        self.changed_at = has_changed.then_some(self.changed_at.unwrap_or(now));
+        let is_pressed = self.lost > PRESSING_LOSS;
+        let has_settled = self.changed_at.is_some_and(|at| now.since(at) >= SETTLING);
+        let is_due = now.since(self.planned_at) >= REVIEW_INTERVAL;
+        let is_wanted = (has_settled && is_pressed) || (is_due && (has_settled || is_pressed));
+        if is_wanted && !self.is_planning && self.next.is_none() {
             self.plan(per_s, now, actions);
         }
     }
@@ -117,8 +130,11 @@ impl Weft {
     /// Changes to what was found, if that is worth it.
     fn consider(&mut self, found: &LayoutFound, now: Time, actions: &mut Vec<Action>) {
         self.is_planning = false;
-        let gain = found.present_lost - found.lost;
-        let is_worth_it = gain > WORTH_OF_ALL.max(found.present_lost * WORTH_OF_LOST);
+        let is_worth_it = found.present_lost.is_none_or(|present| {
+            let now = present.now - found.lost.now;
+            let later = present.later - found.lost.later;
+            now > WORTH_NOW || (now > -WORTH_NOW && later > WORTH_LATER)
+        });
         if self.layout.is_none() || (is_worth_it && self.layout.as_ref() != Some(&found.layout)) {
             self.prepare(found.layout.clone(), now, actions);
         }
