@@ -139,3 +139,67 @@ pub(crate) fn turn_of(share: &Share, units: u32, demand: &ModelDemand<'_>) -> Op
         log_certainty: log_certainty(slo.percentile),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::dice::Dice;
+    use crate::plan::planner::{Effort, plan_partitions};
+    use crate::plan::random_demands::{Kind, RandomDemands};
+
+    fn drawn() -> RandomDemands {
+        let kind = Kind { models: 4, units: 6, batches: vec![1, 2, 4], load: 0.05 };
+        let mut drawn = RandomDemands::draw(&kind, &mut Dice::new(23));
+        drawn.facts.memory_bytes = u64::MAX;
+        drawn
+    }
+
+    /// Breaks a good plan, and says what is found.
+    fn faults(breaking: impl FnOnce(&mut PartitionPlan)) -> Vec<PlanFault> {
+        let drawn = drawn();
+        let demands = drawn.demands();
+        let mut plan = plan_partitions(&demands, &drawn.facts, Effort::Quick);
+        assert_eq!(plan.check(&demands, &drawn.facts), []);
+        assert!(!plan.partitions.is_empty() && plan.shortfalls.is_empty());
+        breaking(&mut plan);
+        plan.check(&demands, &drawn.facts)
+    }
+
+    #[test]
+    fn every_way_to_break_a_plan_is_found() {
+        let first = |plan: &mut PartitionPlan| plan.partitions[0].shares[0];
+        let units = faults(|plan| plan.best_effort_units += 1);
+        assert!(matches!(units[..], [PlanFault::Units { planned: 7, units: 6 }]), "{units:?}");
+        let empty = faults(|plan| plan.partitions[0].shares.clear());
+        assert!(empty.contains(&PlanFault::Empty { partition: 0 }), "{empty:?}");
+        let unknown = faults(|plan| plan.partitions[0].shares[0].model = ModelId(99));
+        assert!(unknown.contains(&PlanFault::WrongModel { partition: 0, model: 99 }));
+        let twice = faults(|plan| {
+            let share = first(plan);
+            plan.partitions[0].shares.push(share);
+        });
+        assert!(twice.iter().any(|fault| matches!(fault, PlanFault::WrongModel { .. })));
+        let batch = faults(|plan| plan.partitions[0].shares[0].batch = 5);
+        assert!(batch.iter().any(|fault| matches!(fault, PlanFault::WrongShare { .. })));
+        let busy = faults(|plan| plan.partitions[0].shares[0].busy += 0.01);
+        assert!(busy.iter().any(|fault| matches!(fault, PlanFault::WrongShare { .. })));
+        let overloaded = faults(|plan| {
+            let share = &mut plan.partitions[0].shares[0];
+            (share.rate_per_s, share.busy) = (share.rate_per_s * 1e3, share.busy * 1e3);
+        });
+        assert!(overloaded.contains(&PlanFault::Objectives { partition: 0 }), "{overloaded:?}");
+        assert!(overloaded.iter().any(|fault| matches!(fault, PlanFault::Rates { .. })));
+        let gone = faults(|plan| plan.partitions.clear());
+        assert!(gone.iter().any(|fault| matches!(fault, PlanFault::Rates { .. })));
+    }
+
+    #[test]
+    fn models_that_do_not_fit_the_memory_together_are_found() {
+        let drawn = drawn();
+        let demands = drawn.demands();
+        let plan = plan_partitions(&demands, &drawn.facts, Effort::Quick);
+        let facts = DeviceFacts { memory_bytes: 1, ..drawn.facts };
+        let faults = plan.check(&demands, &facts);
+        assert!(matches!(faults[..], [PlanFault::Memory { memory_bytes: 1, .. }]), "{faults:?}");
+    }
+}

@@ -43,6 +43,19 @@ fn every_plan_keeps_every_invariant_whatever_is_asked() {
 }
 
 #[test]
+fn a_device_without_units_lacks_units() {
+    let kind = Kind { models: 2, units: 4, batches: vec![1, 2], load: 0.1 };
+    let mut drawn = RandomDemands::draw(&kind, &mut Dice::new(9));
+    drawn.facts.units = 0;
+    let demands = drawn.demands();
+    let plan = plan_partitions(&demands, &drawn.facts, Effort::Quick);
+    assert_eq!(plan.check(&demands, &drawn.facts), []);
+    let lacks = |reason| matches!(reason, ShortfallReason::NotEnoughUnits { .. });
+    assert_eq!(plan.shortfalls.len(), 2);
+    assert!(plan.shortfalls.iter().all(|shortfall| lacks(shortfall.reason)));
+}
+
+#[test]
 fn dozens_of_quiet_models_share_partitions() {
     let mut dice = Dice::new(15);
     let kind = Kind { models: 100, units: 4, batches: vec![1, 2, 4, 8, 16], load: 0.002 };

@@ -35,9 +35,12 @@ fn reason(
     model: usize,
 ) -> ShortfallReason {
     let units = u32::try_from(candidate.alone_per_s.len()).expect("units are counted in 32 bits");
+    if units == 0 {
+        return ShortfallReason::NotEnoughUnits { units_missing: 1 };
+    }
     let missing_per_s = division.missing_per_s[model];
     let Some(units_needed) = units_needed(candidate, missing_per_s) else {
-        let least_latency = demand.latency(1, units.max(1));
+        let least_latency = demand.latency(1, units);
         return ShortfallReason::SloTooTight { least_latency };
     };
     if !division.is_resident(model) && candidate.memory_bytes > division.free_bytes {
