@@ -22,6 +22,10 @@ const LOOK_INTERVAL: Span = Span::from_nanos(10_000_000);
 /// How long a change is watched before a layout is searched for, so that it is one for what the load has become.
 const SETTLING: Span = Span::from_nanos(60_000_000);
 
+/// A rate has changed if it differs by so much, as a share of what it was and of all requests together.
+const CHANGE_OF_OWN: f64 = 0.2;
+const CHANGE_OF_ALL: f64 = 0.02;
+
 /// The least time between two searches while all is well, or while requests are lost though nothing has changed: more may
 /// be known about latencies.
 const REVIEW_INTERVAL: Span = Span::from_nanos(5_000_000_000);
@@ -174,7 +178,8 @@ impl Weft {
 fn differs(per_s: &[f64], before_per_s: &[f64]) -> bool {
     let total: f64 = per_s.iter().sum();
     let mut models = per_s.iter().zip(before_per_s);
-    models.any(|(now, before)| (now - before).abs() > 0.2 * before + 0.02 * total)
+    models
+        .any(|(now, before)| (now - before).abs() > CHANGE_OF_OWN * before + CHANGE_OF_ALL * total)
 }
 
 impl Policy for Weft {

@@ -9,10 +9,10 @@ const MOST_KEPT: usize = 64;
 
 /// A partition and the models that are ready on it, or will be when its preparation ends.
 #[derive(Clone, Debug)]
-pub(super) struct Pooled {
-    pub(super) id: PartitionId,
-    pub(super) units: UnitMask,
-    pub(super) ready: Vec<ModelId>,
+struct Pooled {
+    id: PartitionId,
+    units: UnitMask,
+    ready: Vec<ModelId>,
     /// When it was last wanted, as a count.
     wanted: u64,
 }
@@ -71,5 +71,34 @@ impl Pool {
             let Some((place, _)) = idle.min_by_key(|(_, pooled)| pooled.wanted) else { return };
             actions.push(Action::Discard(self.kept.swap_remove(place).id));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_missing_is_prepared() {
+        let mut pool = Pool::default();
+        let units = UnitMask::range(0, 4);
+        let (id, first) = pool.want(units, &[ModelId(0), ModelId(1)]);
+        assert!(matches!(first, Some(Action::Prepare { models, .. }) if models.len() == 2));
+        let (same, second) = pool.want(units, &[ModelId(1), ModelId(2)]);
+        assert!(matches!(second, Some(Action::Prepare { models, .. }) if models == [ModelId(2)]));
+        assert_eq!((same, pool.want(units, &[ModelId(0), ModelId(2)]).1), (id, None));
+        assert_ne!(pool.want(UnitMask::range(2, 4), &[ModelId(0)]).0, id);
+    }
+
+    #[test]
+    fn those_not_wanted_for_longest_are_discarded_unless_they_are_in_use() {
+        let mut pool = Pool::default();
+        let want = |pool: &mut Pool, first| pool.want(UnitMask::range(first, 1), &[ModelId(0)]).0;
+        let ids: Vec<PartitionId> =
+            (0..MOST_KEPT as u32 + 3).map(|first| want(&mut pool, first)).collect();
+        want(&mut pool, 1);
+        let mut actions = Vec::new();
+        pool.trim(|id| id == ids[0], &mut actions);
+        assert_eq!(actions, [2, 3, 4].map(|index: usize| Action::Discard(ids[index])));
     }
 }
