@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FACTORS", value_delimiter = ',', default_values_t = [5.0, 2.5])]
     slo: Vec<f64>,
     /// Simulated seconds of each run; loads that move have their own
-    #[arg(long, default_value_t = 4.0)]
+    #[arg(long, default_value_t = 20.0)]
     seconds: f64,
     /// Draw from this seed
     #[arg(long, default_value_t = 1)]
@@ -66,8 +66,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut parts = vec![
         format!("{}: {} units", profiles.device.name, profiles.device.units),
         format!(
-            "requests per second at most with {} % in time, found to 1 %, seed {}; weft to the best that shares time alone \
-             or space by fixed partitions, and to the best of all others",
+            "requests per second at most with {} % in time, found to 1 %, seed {}; weft in relation to the best that shares\n\
+             time alone or space by fixed partitions, and to the best of all others; its worst model at that load",
             most_load::TARGET * 100.0,
             options.seed
         ),

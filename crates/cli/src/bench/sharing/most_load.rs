@@ -42,9 +42,17 @@ impl Case {
     }
 }
 
-/// Requests per second by policy, in the order of `ALL`.
+/// The most load that one policy carries.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carried {
+    rate_per_s: f64,
+    /// At that load, the lowest share in time of any model.
+    worst: f64,
+}
+
+/// What is carried by policy, in the order of `ALL`.
 #[derive(Clone, Debug)]
-pub(super) struct MostLoad(Vec<f64>);
+pub(super) struct MostLoad(Vec<Carried>);
 
 impl MostLoad {
     /// Searches every policy's on every case.
@@ -56,15 +64,16 @@ impl MostLoad {
         jobs.sort_by_key(|&(case, _)| std::cmp::Reverse(cases[case].world.length));
         let found = on_all_cores(&jobs, |&(case, policy)| {
             let (case, known) = (&cases[case], &ALL[policy]);
-            let rate = search(case, known)?;
-            progress::note(format!("{}: {} carries {rate:.0} requests/s", case.name(), known.name));
-            Ok(rate)
+            let carried = search(case, known)?;
+            let rate_per_s = carried.rate_per_s;
+            progress::note(format!("{}: {} carries {rate_per_s:.0}/s", case.name(), known.name));
+            Ok(carried)
         })?;
-        let mut rates = vec![vec![0.0; ALL.len()]; cases.len()];
-        for (&(case, policy), rate) in jobs.iter().zip(found) {
-            rates[case][policy] = rate;
+        let mut all = vec![vec![Carried::default(); ALL.len()]; cases.len()];
+        for (&(case, policy), carried) in jobs.iter().zip(found) {
+            all[case][policy] = carried;
         }
-        Ok(rates.into_iter().map(Self).collect())
+        Ok(all.into_iter().map(Self).collect())
     }
 
     /// What Weft carries.
@@ -74,7 +83,13 @@ impl MostLoad {
 
     fn best(&self, counts: impl Fn(&KnownPolicy) -> bool) -> f64 {
         let counted = ALL.iter().zip(&self.0).filter(|(known, _)| counts(known));
-        counted.map(|(_, rate)| *rate).fold(0.0, f64::max)
+        counted.map(|(_, carried)| carried.rate_per_s).fold(0.0, f64::max)
+    }
+
+    /// At the most load of Weft, the lowest share in time of any model.
+    fn own_worst(&self) -> f64 {
+        let own = ALL.iter().zip(&self.0).find(|(known, _)| known.name == OWN);
+        own.map_or(0.0, |(_, carried)| carried.worst)
     }
 
     /// Weft's in relation to the best that shares time alone or space by fixed partitions.
@@ -90,28 +105,30 @@ impl MostLoad {
     }
 }
 
-fn search(case: &Case, known: &KnownPolicy) -> Result<f64> {
+fn search(case: &Case, known: &KnownPolicy) -> Result<Carried> {
     let make = |world: &World| -> Box<dyn Policy> { known.make(world.served_device()) };
     let capacity = capacity(&case.world, &make, TARGET).map_err(|violation| {
         anyhow!("{}: policy {} broke a rule: {violation:?}", case.name(), known.name)
     })?;
-    Ok(capacity.factor * case.rate_per_s())
+    let worst = capacity.outcome.models.iter().map(|model| model.attainment()).fold(1.0, f64::min);
+    Ok(Carried { rate_per_s: capacity.factor * case.rate_per_s(), worst })
 }
 
 /// Mixes as rows, policies as columns, and how Weft compares.
 pub(super) fn table(cases: &[Case], found: &[MostLoad]) -> Table {
     let policies = ALL.iter().map(|known| known.name);
-    let compared = ["to fixed", "held", "to any", "held"];
+    let compared = ["to fixed", "held", "to any", "held", "worst model %"];
     let mut table = Table::new(["mix", "slo"].into_iter().chain(policies).chain(compared));
     for (case, most) in cases.iter().zip(found) {
         let place = [case.mix.to_string(), format!("{}x", case.slo_factor)];
-        let rates = most.0.iter().map(|rate| format!("{rate:.0}"));
+        let rates = most.0.iter().map(|carried| format!("{:.0}", carried.rate_per_s));
         let (to_fixed, to_any) = (most.to_fixed(), most.to_any());
         let compared = [
             format!("{to_fixed:.2}"),
             held(to_fixed >= LEAST_TO_FIXED),
             format!("{to_any:.2}"),
             held(to_any >= LEAST_TO_ANY),
+            format!("{:.1}", most.own_worst() * 100.0),
         ];
         table.row(place.into_iter().chain(rates).chain(compared));
     }
@@ -121,14 +138,16 @@ pub(super) fn table(cases: &[Case], found: &[MostLoad]) -> Table {
 /// The same for machines.
 pub(super) fn json(cases: &[Case], found: &[MostLoad]) -> Json {
     let case = |(case, most): (&Case, &MostLoad)| {
-        let rates = ALL.iter().zip(&most.0);
-        let rates: Map<String, Json> =
-            rates.map(|(known, rate)| (known.name.to_string(), json!(rate))).collect();
+        let by_policy = |number: fn(&Carried) -> f64| -> Map<String, Json> {
+            let all = ALL.iter().zip(&most.0);
+            all.map(|(known, carried)| (known.name.to_string(), json!(number(carried)))).collect()
+        };
         json!({
             "mix": case.mix,
             "slo_factor": case.slo_factor,
             "seconds": case.world.length.seconds(),
-            "rate_per_s": rates,
+            "rate_per_s": by_policy(|carried| carried.rate_per_s),
+            "attainment_of_the_worst_model": by_policy(|carried| carried.worst),
             "to_fixed": most.to_fixed(),
             "to_any": most.to_any(),
             "holds": most.to_fixed() >= LEAST_TO_FIXED && most.to_any() >= LEAST_TO_ANY,
@@ -146,7 +165,8 @@ mod tests {
     fn most(rates: &[(&str, f64)]) -> MostLoad {
         assert!(rates.iter().all(|(name, _)| ALL.iter().any(|known| known.name == *name)));
         let of = |known: &KnownPolicy| {
-            rates.iter().find(|(name, _)| *name == known.name).map_or(0.0, |(_, rate)| *rate)
+            let rate = rates.iter().find(|(name, _)| *name == known.name).map(|(_, rate)| *rate);
+            Carried { rate_per_s: rate.unwrap_or_default(), worst: 0.95 }
         };
         MostLoad(ALL.iter().map(of).collect())
     }
@@ -177,8 +197,8 @@ mod tests {
         let row_of = |weft: f64, gpulets: f64| {
             row(&[("clockwork", 1000.0), ("gpulets", gpulets), ("weft", weft)])
         };
-        assert_eq!(row_of(1500.0, 1530.0), ["1.50", "yes", "0.98", "yes"]);
-        assert_eq!(row_of(1490.0, 1600.0), ["1.49", "NO", "0.93", "NO"]);
-        assert_eq!(row_of(1500.0, 1700.0), ["1.50", "yes", "0.88", "NO"]);
+        assert_eq!(row_of(1500.0, 1530.0), ["1.50", "yes", "0.98", "yes", "95.0"]);
+        assert_eq!(row_of(1490.0, 1600.0), ["1.49", "NO", "0.93", "NO", "95.0"]);
+        assert_eq!(row_of(1500.0, 1700.0), ["1.50", "yes", "0.88", "NO", "95.0"]);
     }
 }
