@@ -318,10 +318,20 @@ def plans(folder):
         expect("predictions keep objectives", share["predicted_latency_us"] <= share["slo_us"] * 1.000001, share)
         expect("every model is named", share["model"] in text, text)
     expect("every model has its rate", len(given) == 4 and all(abs(rate - 400) < 0.1 for rate in given.values()), given)
+    layout = plan["layout"]
+    expect("the layout has all units", sum(layout["sizes"]) == 16 and len(layout["seats"]) == len(layout["sizes"]), layout)
+    expect("the layout carries the load", layout["room"] >= 1 and layout["lost_now"] < 0.01, layout)
+    served = {seat["model"] for seats in layout["seats"] for seat in seats}
+    expect("the layout serves every model", served == set(given), layout)
+    sentence = " ".join(text.split("\n\n")[-1].split())
+    expect("the layout in words", sentence.startswith("Weft serves this load with ") and "times the load" in sentence, text)
+    text = good("layout", "plan", FOUR_MODELS, "--layout", says="batch on").stdout
+    rows = text.split("\n\n")[-1].splitlines()[2:]
+    expect("a row for each model", {row.split()[0] for row in rows} == set(given), text)
     expect("every band is drawn", open(drawing).read().count("<title>") == len(shares))
     result = run("plan", FOUR_MODELS, "--scale", 20)
-    last = result.stdout.splitlines()[-1]
-    expect("what does not fit is exit code 1", result.returncode == 1 and "does not fit: " in last, last)
+    expect("what does not fit is exit code 1", result.returncode == 1 and "\ndoes not fit: " in result.stdout, result.stdout)
+    expect("what the layout loses is said", "% of the requests" in " ".join(result.stdout.split()), result.stdout)
     expect("with the shortfall in words", "of 8000 requests/s: " in result.stdout and "would make it fit" in result.stdout, result.stdout)
 
 

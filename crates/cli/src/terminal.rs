@@ -20,6 +20,21 @@ pub(crate) fn has_colours() -> bool {
     stdout().is_terminal() && !wants_none && !is_dumb
 }
 
+/// A text in lines of at most so many columns, broken between words.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines.join("\n")
+}
+
 /// Prints a text and ends the line. That nobody reads it to the end is no failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = stdout().lock();
@@ -38,4 +53,17 @@ fn terminal_columns() -> Option<usize> {
     let output = command.arg("size").stdin(Stdio::inherit()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.split_whitespace().nth(1)?.parse().ok().filter(|&columns| columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_are_as_long_as_fits() {
+        assert_eq!(wrapped("one two three", 7), "one two\nthree");
+        assert_eq!(wrapped("one two three", 13), "one two three");
+        assert_eq!(wrapped("immeasurable é è", 3), "immeasurable\né è");
+        assert_eq!(wrapped("", 9), "");
+    }
 }

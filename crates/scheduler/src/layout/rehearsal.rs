@@ -53,6 +53,18 @@ impl<'a> Rehearsal<'a> {
     /// The share of requests, by their worth, that a layout does not answer in time when they come `load` times as fast;
     /// more where objectives do not hold. Where that is certainly above `most`, something above `most`.
     pub(super) fn lost(&self, layout: &Layout, load: f64, most: f64) -> f64 {
+        let stage = self.play(layout, load, most);
+        (stage.lost_worth + self.broken_worth(&stage.lost)) / self.all_worth.max(f64::MIN_POSITIVE)
+    }
+
+    /// The share of requests that a layout does not answer in time, whatever they are worth.
+    pub(super) fn late_share(&self, layout: &Layout, load: f64) -> f64 {
+        let late: u32 = self.play(layout, load, f64::INFINITY).lost.iter().sum();
+        f64::from(late) / self.arrivals.len().max(1) as f64
+    }
+
+    /// Plays until all requests have come, or more is lost than `most`.
+    fn play(&self, layout: &Layout, load: f64, most: f64) -> Stage<'_> {
         let mut stage = Stage::new(self, layout, load);
         let most_worth = most * self.all_worth;
         for number in 0..self.arrivals.len() as u64 {
@@ -63,7 +75,7 @@ impl<'a> Rehearsal<'a> {
                 break;
             }
         }
-        (stage.lost_worth + self.broken_worth(&stage.lost)) / self.all_worth.max(f64::MIN_POSITIVE)
+        stage
     }
 
     /// What counts more because objectives do not hold. One request is no proof of that.

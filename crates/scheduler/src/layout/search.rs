@@ -43,12 +43,19 @@ pub struct LayoutTask {
 pub struct LayoutFound {
     /// The best layout that was found.
     pub layout: Layout,
-    /// How many times the load it carries.
+    /// How many times the load it carries, in steps, and not more than was tried; 0 where it does not carry the load.
     pub room: f64,
     /// What it loses.
     pub lost: Lost,
     /// What the present one loses; `None` where there is none.
     pub present_lost: Option<Lost>,
+}
+
+impl LayoutFound {
+    /// Whether it carries the most load that is ever tried, and perhaps more.
+    pub fn carries_all_tried(&self) -> bool {
+        self.room * LOAD_STEP > MOST_LOAD
+    }
 }
 
 /// What a layout loses, as shares of the requests: more than all where objectives do not hold.
@@ -75,11 +82,17 @@ impl LayoutTask {
     pub fn solve(&self) -> LayoutFound {
         let rehearsal = Rehearsal::new(self);
         let mut search = Search { rehearsal: &rehearsal, load: 1.0, left: MOST_REHEARSALS };
-        let (racers, room) = search.race(self.starters());
+        let racers = search.race(self.starters());
         let (layout, lost) = search.climb(racers);
+        let room = search.room(&layout);
         let present = self.present.as_ref();
         let present_lost = present.map(|present| search.lost_on_the_way(present, f64::INFINITY));
         LayoutFound { layout, room, lost, present_lost }
+    }
+
+    /// The share of the requests that a layout does not answer in time in rehearsal, each counted once.
+    pub fn late_share(&self, layout: &Layout) -> f64 {
+        Rehearsal::new(self).late_share(layout, 1.0)
     }
 
     /// The present layout, even ones, and that of a partition plan. Of layouts that lose alike, the first is taken: the present
@@ -138,12 +151,10 @@ impl Search<'_> {
         Lost { now, later: if is_enough { 0.0 } else { self.lost(layout, self.load, left) } }
     }
 
-    /// Raises the load until it tells layouts apart. What is still in the race then, the best first, and the most load that
-    /// the best carried.
-    fn race(&mut self, starters: Vec<Layout>) -> (Vec<Layout>, f64) {
+    /// Raises the load until it tells layouts apart. What is still in the race then, the best first.
+    fn race(&mut self, starters: Vec<Layout>) -> Vec<Layout> {
         let mut racers: Vec<(f64, Layout)> =
             starters.into_iter().map(|layout| (0.0, layout)).collect();
-        let mut room = 0.0;
         loop {
             let mut best = f64::INFINITY;
             for (lost, layout) in &mut racers {
@@ -153,11 +164,20 @@ impl Search<'_> {
             racers.sort_by(|left, right| left.0.total_cmp(&right.0));
             racers.retain(|(lost, _)| *lost <= best + OUT_OF_RACE);
             if best > TELLING_LOSS || self.load * LOAD_STEP > MOST_LOAD {
-                return (racers.into_iter().map(|(_, layout)| layout).collect(), room);
+                return racers.into_iter().map(|(_, layout)| layout).collect();
             }
-            room = self.load;
             self.load *= LOAD_STEP;
         }
+    }
+
+    /// How many times the load a layout carries, of the loads of the race.
+    fn room(&mut self, layout: &Layout) -> f64 {
+        let loads = std::iter::successors(Some(1.0), |load| Some(load * LOAD_STEP));
+        let loads: Vec<f64> = loads.take_while(|&load| load <= self.load).collect();
+        let mut highest_first = loads.into_iter().rev();
+        let carried =
+            highest_first.find(|&load| self.lost(layout, load, TELLING_LOSS) <= TELLING_LOSS);
+        carried.unwrap_or(0.0)
     }
 
     /// Goes from the best of some layouts to better ones next to it.

@@ -150,3 +150,27 @@ fn no_load_at_all_has_a_layout_too() {
     assert_eq!(found.layout.sizes().iter().sum::<u32>(), UNITS);
     assert_eq!(found.lost, Lost { now: 0.0, later: 0.0 });
 }
+
+#[test]
+fn the_room_of_what_was_found_is_what_it_carries_itself() {
+    let at = |per_s: f64| task(vec![model(200.0, 1000.0, 1500.0); 2], &[per_s; 2]);
+    let found = at(1500.0).solve();
+    assert!(found.room >= 1.0 && !found.carries_all_tried(), "{found:?}");
+    let lost = |load| {
+        let task = at(1500.0);
+        Rehearsal::new(&task).lost(&found.layout, load, f64::INFINITY)
+    };
+    assert!(lost(found.room) <= 0.01 && lost(found.room * 1.3) > 0.01, "{found:?}");
+    assert!(at(10.0).solve().carries_all_tried());
+    assert_eq!(at(90_000.0).solve().room, 0.0);
+}
+
+#[test]
+fn the_late_share_counts_each_request_once_where_the_loss_counts_broken_objectives_too() {
+    let mut task = task(vec![model(10.0, 800.0, 50.0), serial(10.0, 900.0)], &[300.0, 900.0]);
+    task.device.models[0].weight = 9.0;
+    let layout = layout(&[4, 4]);
+    let late = task.late_share(&layout);
+    assert!((late - 0.25).abs() < 0.03, "{late}");
+    assert!(Rehearsal::new(&task).lost(&layout, 1.0, f64::INFINITY) > 1.0);
+}

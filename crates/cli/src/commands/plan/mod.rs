@@ -7,6 +7,7 @@ mod paint;
 mod picture;
 mod proportions;
 mod report;
+mod serving;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ use crate::workload::{Workload, WorkloadOptions};
 use grid::Grid;
 use mosaic::Mosaic;
 use report::Report;
+use serving::Serving;
 
 /// What the command exits with when not every objective holds.
 const DOES_NOT_FIT: u8 = 1;
@@ -35,10 +37,14 @@ Examples:
   weft plan workloads/four-models.toml --scale 6
   # with objectives half as long
   weft plan workloads/four-models.toml --slo-scale 0.5
+  # with what Weft's policy serves each model with
+  weft plan workloads/four-models.toml --layout
 
 In the drawing a partition is as wide as it has units, and a band is as high
 as the share of the partition's time that a model takes; the rest of the time
 is empty. Loads that change are planned for at their highest rate, or at --at.
+
+Below the plan stands the layout that Weft's own policy serves with.
 
 Exit code: 0 when every SLO holds, 1 when something does not fit, 2 for bad
 input.";
@@ -51,6 +57,9 @@ pub(crate) struct Options {
     /// Plan for the rates at this time, not for the highest
     #[arg(long, value_name = "SECONDS")]
     at: Option<f64>,
+    /// Also list which partitions Weft's policy serves each model with, at what largest batch
+    #[arg(long)]
+    layout: bool,
     /// Also write the plan as JSON to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -77,21 +86,28 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let plan = plan_partitions(&demands, &facts, Effort::Thorough);
     let mosaic = Mosaic::new(&plan, &demands);
     let report = Report { plan: &plan, demands: &demands, units: world.units };
+    let serving = Serving::rehearsed(&world, &demands);
 
     if let Some(path) = &options.json {
-        files::write(path, &format!("{:#}\n", report.json(&name, &device.name)))?;
+        let mut json = report.json(&name, &device.name);
+        json["layout"] = serving.json();
+        files::write(path, &format!("{json:#}\n"))?;
     }
     if let Some(path) = &options.svg {
         files::write(path, &picture::svg(&mosaic, &title, &device.unit))?;
     }
     let grid = Grid::new(&mosaic, terminal::width());
-    let parts = [
+    let mut parts = vec![
         format!("{title}, a unit is one {}", device.unit),
         paint::painted(&grid, terminal::has_colours()),
         report.table().render(),
-        report.sentences().join("\n"),
+        format!("{}\n{}", report.sentences().join("\n"), report.verdict()),
+        terminal::wrapped(&serving.sentence(), terminal::width()),
     ];
-    terminal::print(&format!("{}\n{}", parts.join("\n\n"), report.verdict()))?;
+    if options.layout {
+        parts.push(serving.table().render());
+    }
+    terminal::print(&parts.join("\n\n"))?;
     Ok(match plan.shortfalls.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(DOES_NOT_FIT),
