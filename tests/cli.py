@@ -196,6 +196,11 @@ def simulations(folder):
     text = good("simulate", "simulate", FOUR_MODELS, "--json", again, "--svg", drawing, says="equal-partitions").stdout
     with open(again) as file:
         policies = json.load(file)
+    expect("prediction errors are said", "predictions off by, %" in text)
+    errors = {policy["policy"]: policy["prediction_error"] for policy in policies["policies"]}
+    # Durations stray by a standard deviation of 3 %: half of them by less than two thirds of that.
+    expect("and are those of the noise", 0.01 < errors["weft"]["median"] < 0.03 < errors["weft"]["p95"] < 0.1)
+    expect("who predicts nothing has none", errors["round-robin"] is None)
     expect("a simulation can be repeated", simulated("simulate again", FOUR_MODELS) == policies)
     expect("another seed draws otherwise", simulated("another seed", FOUR_MODELS, "--seed", 2)["policies"] != policies["policies"])
     for policy in policies["policies"]:

@@ -1,6 +1,7 @@
 //! What drives decisions and what they are: events in, actions out. A policy is a value that turns the one into the other.
 
 use crate::identity::ModelId;
+use crate::latency::PredictionError;
 use crate::layout::{LayoutFound, LayoutTask};
 use crate::request::{Request, RequestId};
 use crate::time::{Span, Time};
@@ -101,6 +102,11 @@ pub enum Refusal {
 pub trait Policy {
     /// The name to select and report it by.
     fn name(&self) -> &'static str;
+
+    /// How far its recent predictions of latencies were off; `None` where it makes none, or none has come true yet.
+    fn prediction_error(&self) -> Option<PredictionError> {
+        None
+    }
 
     /// Reacts to what happened by appending what is to be done.
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>);

@@ -1,5 +1,6 @@
 //! Equal partitions: the units are divided evenly once and for all, a partition for each model as far as units go round.
 
+use crate::latency::PredictionError;
 use crate::policies::shares::{Share, add_to_idlest, by_work, served};
 use crate::policy::{Action, Event, Policy};
 use crate::served::ServedDevice;
@@ -35,6 +36,10 @@ fn divided(device: &ServedDevice) -> Vec<Share> {
 impl Policy for EqualPartitions {
     fn name(&self) -> &'static str {
         "equal-partitions"
+    }
+
+    fn prediction_error(&self) -> Option<PredictionError> {
+        self.0.prediction_error()
     }
 
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {

@@ -5,6 +5,7 @@
 //! knees do not fit side by side. Knees that do not fit are scaled down in proportion instead.
 
 use crate::identity::ModelId;
+use crate::latency::PredictionError;
 use crate::policies::shares::{Share, add_to_idlest, by_work, give_to_busiest, served};
 use crate::policies::working_batch::working_batch;
 use crate::policy::{Action, Event, Policy};
@@ -69,6 +70,10 @@ fn fitted(knees: &[u32], units: u32) -> Vec<u32> {
 impl Policy for KneePartitions {
     fn name(&self) -> &'static str {
         "knee-partitions"
+    }
+
+    fn prediction_error(&self) -> Option<PredictionError> {
+        self.0.prediction_error()
     }
 
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {

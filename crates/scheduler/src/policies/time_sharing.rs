@@ -1,5 +1,6 @@
 //! Time sharing: all units are one partition, and models take turns on it, batched, by deadline.
 
+use crate::latency::PredictionError;
 use crate::policy::{Action, Event, Policy};
 use crate::served::ServedDevice;
 use crate::serving::FixedServing;
@@ -19,6 +20,10 @@ impl TimeSharing {
 impl Policy for TimeSharing {
     fn name(&self) -> &'static str {
         "time-sharing"
+    }
+
+    fn prediction_error(&self) -> Option<PredictionError> {
+        self.0.prediction_error()
     }
 
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {

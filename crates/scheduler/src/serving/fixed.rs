@@ -1,6 +1,7 @@
 //! Partitions that never change.
 
 use crate::identity::ModelId;
+use crate::latency::PredictionError;
 use crate::policy::{Action, Event, PartitionId};
 use crate::served::ServedDevice;
 use crate::serving::{Serving, ServingPartition};
@@ -30,6 +31,11 @@ impl FixedServing {
             serving: Serving::new(device),
             prepared: Vec::new(),
         }
+    }
+
+    /// How far recent predictions were off.
+    pub fn prediction_error(&self) -> Option<PredictionError> {
+        self.serving.latency().error_overall()
     }
 
     /// Reacts as a policy does.

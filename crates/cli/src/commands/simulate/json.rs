@@ -40,6 +40,9 @@ fn policy(world: &World, played: &Played) -> Value {
         "policy": played.policy.name,
         "attainment": played.outcome.attainment(),
         "promises_kept": played.outcome.promises_kept(),
+        "prediction_error": played.prediction_error.map(|error| {
+            json!({ "median": error.median, "p95": error.p95 })
+        }),
         "goodput_per_s": played.goodput_per_s(world),
         "busy": played.busy(world),
         "slos_held": held(world, played).0,

@@ -130,14 +130,13 @@ fn side_by_side(
     if workload.devices > 1 {
         parts.push(tables::by_device(world, &all).render());
     }
-    parts.extend([
-        tables::by_model(world, &all, options.all_models),
-        format!(
-            "{simulated} requests of {:.0} simulated seconds in {elapsed:.2} s, seed {}",
-            world.length.seconds(),
-            world.seed
-        ),
-    ]);
+    parts.push(tables::by_model(world, &all, options.all_models));
+    parts.extend(tables::prediction_errors(&all));
+    parts.push(format!(
+        "{simulated} requests of {:.0} simulated seconds in {elapsed:.2} s, seed {}",
+        world.length.seconds(),
+        world.seed
+    ));
     Ok(terminal::print(&parts.join("\n\n"))?)
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use weft_scheduler::policies::KnownPolicy;
-use weft_scheduler::{PartitionId, Refusal, Request, Time, UnitMask};
+use weft_scheduler::{PartitionId, PredictionError, Refusal, Request, Time, UnitMask};
 use weft_simulator::{
     DeviceOutcome, Executed, FleetError, FleetOutcome, Observer, Outcome, TraceEvents, World,
     run_fleet, run_observed,
@@ -23,6 +23,8 @@ use crate::workload::Workload;
 pub(super) struct Played {
     pub(super) policy: &'static KnownPolicy,
     pub(super) outcome: Outcome,
+    /// How far its latest predictions of latencies were off, on one device.
+    pub(super) prediction_error: Option<PredictionError>,
     pub(super) seen: Seen,
 }
 
@@ -69,7 +71,8 @@ pub(super) fn play_fleet(workload: &Workload, known: &'static KnownPolicy) -> Re
             anyhow!("policy {} broke a rule on device {device}: {violation:?}", known.name)
         }
     })?;
-    Ok(Played { policy: known, outcome, seen: Seen::Fleet { devices, replicas } })
+    let seen = Seen::Fleet { devices, replicas };
+    Ok(Played { policy: known, outcome, prediction_error: None, seen })
 }
 
 /// Runs a policy on one device; `place` says which of how many it is, for who waits.
@@ -99,7 +102,8 @@ pub(super) fn play(
     if let (Some(events), Some(path)) = (events, trace) {
         events.finish(end).with_context(|| cannot_write(path))?;
     }
-    Ok(Played { policy: known, outcome, seen: Seen::Device { series, layout } })
+    let prediction_error = policy.prediction_error();
+    Ok(Played { policy: known, outcome, prediction_error, seen: Seen::Device { series, layout } })
 }
 
 /// Notes what is needed for the report, tells who waits how far the run is, and writes the trace.

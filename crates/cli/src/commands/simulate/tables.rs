@@ -155,3 +155,21 @@ fn add_model(table: &mut Table, world: &World, played: &Played, at: usize) {
         p99_to_slo(model, outcome).map_or("-".into(), |ratio| format!("{ratio:.2}")),
     ]);
 }
+/// How far predictions of latencies were off, for each policy that makes any; `None` where none does.
+pub(super) fn prediction_errors(all: &[Played]) -> Option<String> {
+    let errors: Vec<String> = all
+        .iter()
+        .filter_map(|played| {
+            let error = played.prediction_error?;
+            let percent = |share: f64| format!("{:.1}", share * 100.0);
+            Some(format!(
+                "{} {} / {}",
+                played.policy.name,
+                percent(error.median),
+                percent(error.p95)
+            ))
+        })
+        .collect();
+    let said = format!("predictions off by, % (median / 95th percentile): {}", errors.join(", "));
+    (!errors.is_empty()).then_some(said)
+}

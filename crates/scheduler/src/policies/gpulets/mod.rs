@@ -11,6 +11,7 @@ mod elastic;
 mod gpulet;
 
 use crate::identity::ModelId;
+use crate::latency::PredictionError;
 use crate::policy::{Action, Event, PartitionId, Policy};
 use crate::request::Request;
 use crate::served::ServedDevice;
@@ -113,6 +114,10 @@ impl Gpulets {
 impl Policy for Gpulets {
     fn name(&self) -> &'static str {
         "gpulets"
+    }
+
+    fn prediction_error(&self) -> Option<PredictionError> {
+        self.serving.latency().error_overall()
     }
 
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {

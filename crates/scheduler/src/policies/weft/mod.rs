@@ -6,6 +6,7 @@ mod pool;
 mod rates;
 
 use crate::identity::ModelId;
+use crate::latency::PredictionError;
 use crate::layout::{Layout, LayoutFound, LayoutTask};
 use crate::policy::{Action, Event, PartitionId, Policy};
 use crate::served::ServedDevice;
@@ -185,6 +186,10 @@ fn differs(per_s: &[f64], before_per_s: &[f64]) -> bool {
 impl Policy for Weft {
     fn name(&self) -> &'static str {
         "weft"
+    }
+
+    fn prediction_error(&self) -> Option<PredictionError> {
+        self.serving.latency().error_overall()
     }
 
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
