@@ -15,6 +15,9 @@ use crate::unit_mask::UnitMask;
 /// Requests of one rehearsal: enough to tell one late request in a hundred from two.
 const REQUESTS: usize = 3_000;
 
+/// Durations are taken to stray at least so far from what is predicted, as a standard deviation and a share.
+const LEAST_SPREAD: f64 = 0.03;
+
 /// What a step of priority is worth.
 const PRIORITY_WORTH: f64 = 16.0;
 
@@ -185,7 +188,7 @@ impl<'a> Stage<'a> {
         for action in actions.drain(..) {
             match action {
                 Action::Launch { launch, model, requests, expected, .. } => {
-                    let spread = rehearsal.spreads[model.index()];
+                    let spread = rehearsal.spreads[model.index()].max(LEAST_SPREAD);
                     let factor = 1.0 + spread * deviation(&mut self.dice);
                     let end = now + expected * factor.max(0.0);
                     self.running.push((end, launch));

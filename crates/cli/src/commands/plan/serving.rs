@@ -7,9 +7,6 @@ use weft_simulator::World;
 
 use crate::table::Table;
 
-/// Durations are taken to stray at least so far from the profile, as the policy takes them.
-const LEAST_SPREAD: f64 = 0.03;
-
 /// What was found for the rates of a plan's demands.
 pub(super) struct Serving<'a> {
     demands: &'a [ModelDemand<'a>],
@@ -29,7 +26,7 @@ impl<'a> Serving<'a> {
             device,
             per_s: demands.iter().map(|demand| demand.rate_per_s).collect(),
             corrections: demands.iter().map(|demand| demand.slowdown).collect(),
-            spreads: vec![world.noise.max(LEAST_SPREAD); demands.len()],
+            spreads: vec![world.noise; demands.len()],
             present: None,
         };
         let found = task.solve();
@@ -189,7 +186,7 @@ mod tests {
             device,
             per_s: vec![100.0; demands.len()],
             corrections: vec![1.0; demands.len()],
-            spreads: vec![LEAST_SPREAD; demands.len()],
+            spreads: vec![0.0; demands.len()],
             present: None,
         };
         let found = LayoutFound {

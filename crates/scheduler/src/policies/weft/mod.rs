@@ -37,9 +37,6 @@ const PRESSING_LOSS: f64 = 0.01;
 /// How much of the distance to the latest share of lost requests is gone with each look: a few hundred milliseconds count.
 const LOSS_WEIGHT: f64 = 0.04;
 
-/// Durations are taken to stray at least so far from what is predicted, as a standard deviation and a share.
-const LEAST_SPREAD: f64 = 0.03;
-
 /// A new layout must lose so much less than the present one to be worth a change, as a share of all requests: under the
 /// load as it is, or under more than that.
 const WORTH_NOW: f64 = 0.003;
@@ -127,7 +124,7 @@ impl Weft {
             device: self.device.clone(),
             per_s,
             corrections: models().map(|model| latency.correction(model)).collect(),
-            spreads: models().map(|model| latency.spread(model).max(LEAST_SPREAD)).collect(),
+            spreads: models().map(|model| latency.spread(model)).collect(),
             present: self.layout.clone(),
         })));
     }
