@@ -110,7 +110,9 @@ fn search(case: &Case, known: &KnownPolicy) -> Result<Carried> {
     let capacity = capacity(&case.world, &make, TARGET).map_err(|violation| {
         anyhow!("{}: policy {} broke a rule: {violation:?}", case.name(), known.name)
     })?;
-    let worst = capacity.outcome.models.iter().map(|model| model.attainment()).fold(1.0, f64::min);
+    let shares = capacity.outcome.models.iter().map(|model| model.attainment());
+    // Where no load is carried, there is no outcome to look at.
+    let worst = shares.min_by(f64::total_cmp).unwrap_or_default();
     Ok(Carried { rate_per_s: capacity.factor * case.rate_per_s(), worst })
 }
 
