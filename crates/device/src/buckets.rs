@@ -157,6 +157,57 @@ impl Buckets {
         results.iter().map(join).collect::<Result<_, _>>().map_err(in_model)
     }
 
+    /// Runs the inputs of several callers as one batch, and gives each its own outputs. Where the batch fails, each is run
+    /// alone, so that one caller's inputs fail no one else.
+    pub fn run_together(&self, callers: &[Vec<Value>]) -> Vec<Result<Vec<Value>, DeviceError>> {
+        let together = match callers {
+            [] | [_] => None,
+            several => self.run_joined(several).ok(),
+        };
+        match together {
+            Some(outputs) => outputs.into_iter().map(Ok).collect(),
+            None => callers.iter().map(|inputs| self.run(inputs)).collect(),
+        }
+    }
+
+    fn run_joined(&self, callers: &[Vec<Value>]) -> Result<Vec<Vec<Value>>, DeviceError> {
+        let in_model =
+            |error: OperatorError| DeviceError::Failed(error.to_string()).at(&self.model, None);
+        let counts =
+            callers.iter().map(|inputs| self.batch(inputs)).collect::<Result<Vec<_>, _>>()?;
+        let join = |(place, input): (usize, &BatchedInput)| {
+            let values = callers.iter().map(|inputs| &inputs[place]);
+            if !input.is_batched {
+                let mut values = values;
+                let first = values.next().cloned();
+                let is_same = values.all(|value| Some(value) == first.as_ref());
+                return first.filter(|_| is_same).ok_or_else(|| DeviceError::Input {
+                    name: input.name.clone(),
+                    problem: "differs between requests that run together".into(),
+                });
+            }
+            let tensors: Vec<&Tensor> = values.filter_map(Value::tensor).collect();
+            joined(&tensors).map(Into::into).map_err(in_model)
+        };
+        let inputs = self.inputs.iter().enumerate().map(join).collect::<Result<Vec<Value>, _>>()?;
+        let outputs = self.run(&inputs)?;
+        let mut first = 0;
+        let mut answers = Vec::with_capacity(callers.len());
+        for count in counts {
+            let entries = first..first + count;
+            first += count;
+            let cut = |(output, value): (&BatchedOutput, &Value)| match (output, value) {
+                (BatchedOutput::RowsPerEntry(each), Value::Tensor(tensor)) => {
+                    let kept = rows(tensor, each * entries.start..each * entries.end);
+                    kept.map(Into::into).map_err(in_model)
+                }
+                (_, value) => Ok(value.clone()),
+            };
+            answers.push(self.outputs.iter().zip(&outputs).map(cut).collect::<Result<_, _>>()?);
+        }
+        Ok(answers)
+    }
+
     /// The batch size that all batched inputs agree on.
     fn batch(&self, inputs: &[Value]) -> Result<usize, DeviceError> {
         if inputs.len() != self.inputs.len() {

@@ -99,7 +99,7 @@ pub enum Refusal {
 }
 
 /// A way to decide. It reads no clock: `now` never runs backwards from one call to the next.
-pub trait Policy {
+pub trait Policy: Send {
     /// The name to select and report it by.
     fn name(&self) -> &'static str;
 
