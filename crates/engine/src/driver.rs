@@ -117,9 +117,9 @@ impl Driver {
             }
             Some(Message::Prepared(id, ready)) => {
                 self.state.outstanding -= 1;
-                // What could not be prepared is never used: the present partitions go on.
-                if let Ok(ready) = ready {
-                    self.keep(id, ready);
+                match ready {
+                    Ok(ready) => self.keep(id, ready),
+                    Err(_) => self.react(Event::Unprepared(id)),
                 }
             }
             Some(Message::Stop) => {}
@@ -158,7 +158,9 @@ impl Driver {
             prepared.models.extend(ready.models);
         } else {
             let name = format!("weft-partition-{}", id.0);
-            let Ok(worker) = Worker::start(name, self.sender.clone()) else { return };
+            let Ok(worker) = Worker::start(name, self.sender.clone()) else {
+                return self.react(Event::Unprepared(id));
+            };
             let models = ready.models.into_iter().collect();
             let prepared = Prepared { worker, models, _partition: ready.partition };
             self.state.partitions.insert(id, prepared);

@@ -26,6 +26,9 @@ pub enum Event {
     Finished(LaunchId),
     /// All models that a partition was last asked to be prepared for can run on it from now on.
     Prepared(PartitionId),
+    /// The models that a partition was last asked to be prepared for could not all be made ready: none of them can be
+    /// used there. What was ready before still is.
+    Unprepared(PartitionId),
     /// A task to plan has been solved.
     Planned(Box<LayoutFound>),
     /// A time that was asked for has come.

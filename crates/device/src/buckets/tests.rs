@@ -165,3 +165,28 @@ fn an_output_that_follows_nothing_is_not_guessed() {
     assert_eq!(output(2, (Some(2), Some(3))), None);
     assert_eq!(output(2, (None, Some(3))), None);
 }
+
+#[test]
+fn callers_that_run_together_get_what_they_get_alone() {
+    let partition = Noted::default();
+    let buckets = buckets(&partition, &[1, 4]).unwrap();
+    let callers = [inputs(1), inputs(2), inputs(1)];
+    let together = buckets.run_together(&callers);
+    assert_eq!(*partition.ran.lock().unwrap(), [4]);
+    for (inputs, outputs) in callers.iter().zip(together) {
+        assert_eq!(outputs.unwrap(), buckets.run(inputs).unwrap());
+    }
+}
+
+#[test]
+fn one_callers_inputs_fail_no_one_else() {
+    let buckets = buckets(&Noted::default(), &[1, 4]).unwrap();
+    let mut other = inputs(1);
+    other[1] = Tensor::vector(vec![1f32, 2.0]).into();
+    let results = buckets.run_together(&[inputs(1), Vec::new(), other.clone()]);
+    let failed: Vec<bool> = results.iter().map(Result::is_err).collect();
+    assert_eq!(failed, [false, true, false]);
+    // What all callers must have in common and do not: each is run alone.
+    let apart = buckets.run_together(&[inputs(1), other.clone()]);
+    assert_eq!(apart[1].as_ref().unwrap(), &buckets.run(&other).unwrap());
+}

@@ -153,7 +153,7 @@ impl Policy for Clockwork {
                     self.models[ended.model.index()].observe(&ended, now);
                 }
             }
-            Event::Planned(_) | Event::Woken => {}
+            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
         }
         self.launch(now, actions);
     }

@@ -86,7 +86,7 @@ impl Policy for RoundRobin {
             Event::Finished(launch) => {
                 self.whole.finish(launch);
             }
-            Event::Planned(_) | Event::Woken => {}
+            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
         }
         self.take_turn(now, actions);
     }

@@ -54,7 +54,7 @@ impl FixedServing {
                 let _ = self.serving.arrive(request, now, actions);
             }
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Planned(_) | Event::Woken => {}
+            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
         }
     }
 }

@@ -134,7 +134,7 @@ impl Policy for Gpulets {
             }
             Event::Arrived(request) => self.arrive(request, now, actions),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Planned(_) | Event::Woken => {}
+            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
         }
         let ended = actions[first..].iter().filter_map(|action| match action {
             Action::Deactivate(partition) => Some(Action::Discard(*partition)),

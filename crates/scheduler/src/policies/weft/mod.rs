@@ -206,10 +206,16 @@ impl Policy for Weft {
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Planned(found) => self.consider(&found, now, actions),
             Event::Prepared(id) => {
+                self.pool.confirm(id);
                 if let Some(next) = &mut self.next {
                     next.awaited.retain(|awaited| *awaited != id);
                 }
                 self.change_over(now, actions);
+            }
+            Event::Unprepared(id) => {
+                self.pool.withdraw(id);
+                // The present layout goes on; the next change of load brings another search.
+                self.next = None;
             }
             Event::Woken => {}
         }

@@ -13,6 +13,8 @@ struct Pooled {
     id: PartitionId,
     units: UnitMask,
     ready: Vec<ModelId>,
+    /// How many of these were ready before the preparation that goes on.
+    confirmed: usize,
     /// When it was last wanted, as a count.
     wanted: u64,
 }
@@ -48,7 +50,7 @@ impl Pool {
             None => {
                 let id = PartitionId(self.next_id);
                 self.next_id += 1;
-                self.kept.push(Pooled { id, units, ready: Vec::new(), wanted: 0 });
+                self.kept.push(Pooled { id, units, ready: Vec::new(), confirmed: 0, wanted: 0 });
                 self.kept.len() - 1
             }
         };
@@ -62,6 +64,20 @@ impl Pool {
         pooled.ready.extend(&missing);
         let prepare = Action::Prepare { partition: pooled.id, units, models: missing };
         (pooled.id, Some(prepare))
+    }
+
+    /// What was asked for is ready.
+    pub(super) fn confirm(&mut self, id: PartitionId) {
+        if let Some(pooled) = self.kept.iter_mut().find(|pooled| pooled.id == id) {
+            pooled.confirmed = pooled.ready.len();
+        }
+    }
+
+    /// What was asked for could not be made ready.
+    pub(super) fn withdraw(&mut self, id: PartitionId) {
+        if let Some(pooled) = self.kept.iter_mut().find(|pooled| pooled.id == id) {
+            pooled.ready.truncate(pooled.confirmed);
+        }
     }
 
     /// Discards the partitions that have not been wanted for longest and are not in use, while there are too many.
@@ -88,6 +104,18 @@ mod tests {
         assert!(matches!(second, Some(Action::Prepare { models, .. }) if models == [ModelId(2)]));
         assert_eq!((same, pool.want(units, &[ModelId(0), ModelId(2)]).1), (id, None));
         assert_ne!(pool.want(UnitMask::range(2, 4), &[ModelId(0)]).0, id);
+    }
+
+    #[test]
+    fn what_could_not_be_made_ready_is_asked_for_again() {
+        let mut pool = Pool::default();
+        let units = UnitMask::range(0, 4);
+        let (id, _) = pool.want(units, &[ModelId(0)]);
+        pool.confirm(id);
+        pool.want(units, &[ModelId(0), ModelId(1)]);
+        pool.withdraw(id);
+        let (_, again) = pool.want(units, &[ModelId(0), ModelId(1)]);
+        assert!(matches!(again, Some(Action::Prepare { models, .. }) if models == [ModelId(1)]));
     }
 
     #[test]
