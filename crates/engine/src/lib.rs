@@ -54,7 +54,7 @@ impl Engine {
     ) -> Result<Self, StartError> {
         let models: Arc<[EngineModel]> = models.into();
         let policy = policy(ServedDevice {
-            models: models.iter().map(EngineModel::served).collect(),
+            models: models.iter().map(|model| model.served.clone()).collect(),
             units: u32::try_from(device.units.len()).unwrap_or(u32::MAX),
             bandwidth_bytes_per_s: device.bandwidth_bytes_per_s,
             memory_bytes: device.memory_bytes,
@@ -65,7 +65,7 @@ impl Engine {
         let driver = Driver {
             policy,
             clock: Clock::new(),
-            slos: models.iter().map(|model| model.slo.map(|slo| slo.latency)).collect(),
+            slos: models.iter().map(|model| model.served.slo.map(|slo| slo.latency)).collect(),
             preparer,
             sender: sender.clone(),
             state: Default::default(),

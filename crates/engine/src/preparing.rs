@@ -96,7 +96,7 @@ impl Bench {
         };
         let ready = |&id: &ModelId| {
             let model = &self.models[id.index()];
-            let sizes = bucket_sizes(model.largest_batch() as usize);
+            let sizes = bucket_sizes(model.served.largest_batch() as usize);
             let executables =
                 Buckets::prepare(&*partition, &*model.loaded, &sizes, &model.dimensions)?;
             Ok((id, Arc::new(executables)))

@@ -11,7 +11,7 @@ use weft_engine::{Engine, EngineDevice, EngineModel, InferError};
 use weft_ir::{Dimensions, Value};
 use weft_scheduler::plan::Slo;
 use weft_scheduler::policies::{ALL, KnownPolicy};
-use weft_scheduler::{Profile, ProfilePoint, Refusal, Span};
+use weft_scheduler::{Profile, ProfilePoint, Refusal, ServedModel, Span};
 use weft_zoo::{ZooOptions, build, entry, sample_inputs};
 
 const NAMES: [&str; 2] = ["tiny_resnet", "tiny_mobilenet_v2"];
@@ -28,11 +28,13 @@ fn model(device: &CpuDevice, name: &str, slo_ms: f64) -> EngineModel {
     EngineModel {
         loaded: device.load(name, &graph).expect("it loads"),
         dimensions: Dimensions::batch(1),
-        profile: Arc::new(Profile::new(&[point(1), point(4)], 1 << 20).expect("a full grid")),
-        slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_ms * 1e3) }),
-        expected_per_s: 100.0,
-        weight: 1.0,
-        priority: 0,
+        served: ServedModel {
+            profile: Arc::new(Profile::new(&[point(1), point(4)], 1 << 20).expect("a full grid")),
+            slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_ms * 1e3) }),
+            expected_per_s: 100.0,
+            weight: 1.0,
+            priority: 0,
+        },
     }
 }
 

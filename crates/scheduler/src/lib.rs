@@ -18,9 +18,7 @@ mod unit_mask;
 
 pub use identity::ModelId;
 pub use lane::{Batch, BatchLatency, Lane, LaneModel, Prospect};
-pub use latency::{
-    Execution, LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch,
-};
+pub use latency::{LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch};
 pub use layout::{Layout, LayoutFound, LayoutTask, Lost};
 pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint, ProfileSet, ProfiledDevice};

@@ -68,7 +68,7 @@ mod tests {
     use std::sync::Arc;
 
     use weft_scheduler::plan::Slo;
-    use weft_scheduler::policies::TimeSharing;
+    use weft_scheduler::policies::time_sharing;
     use weft_scheduler::{Profile, ProfilePoint, Span};
 
     use super::*;
@@ -101,9 +101,8 @@ mod tests {
     }
 
     fn most_per_s(rate_per_s: f64, slo_us: f64) -> f64 {
-        let make = |world: &World| -> Box<dyn Policy> {
-            Box::new(TimeSharing::new(world.served_device()))
-        };
+        let make =
+            |world: &World| -> Box<dyn Policy> { Box::new(time_sharing(world.served_device())) };
         rate_per_s * capacity(&world(rate_per_s, slo_us), &make, 0.99).unwrap().factor
     }
 

@@ -213,7 +213,7 @@ mod tests {
     use std::sync::Arc;
 
     use weft_scheduler::plan::Slo;
-    use weft_scheduler::policies::TimeSharing;
+    use weft_scheduler::policies::time_sharing;
     use weft_scheduler::{Profile, ProfilePoint};
 
     use super::*;
@@ -250,14 +250,14 @@ mod tests {
     }
 
     fn play(world: &World, devices: u32, threads: usize) -> Result<FleetOutcome, FleetError> {
-        let make = |device| Box::new(TimeSharing::new(device)) as Box<dyn Policy>;
+        let make = |device| Box::new(time_sharing(device)) as Box<dyn Policy>;
         run_fleet(world, devices, &make, NonZeroUsize::new(threads).unwrap())
     }
 
     #[test]
     fn a_fleet_of_one_is_the_device() {
         let world = world(&[500.0, 300.0]);
-        let alone = run(&world, &mut TimeSharing::new(world.served_device())).unwrap();
+        let alone = run(&world, &mut time_sharing(world.served_device())).unwrap();
         assert_eq!(play(&world, 1, 1).unwrap().outcome, alone);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weft_scheduler::plan::Slo;
-use weft_scheduler::policies::TimeSharing;
+use weft_scheduler::policies::time_sharing;
 use weft_scheduler::{Profile, ProfilePoint, Span};
 use weft_simulator::{Load, Outcome, SimulatedModel, World, run};
 
@@ -36,7 +36,7 @@ fn play(models: Vec<SimulatedModel>) -> Outcome {
         length: Span::from_s(5.0),
         seed: 5,
     };
-    run(&world, &mut TimeSharing::new(world.served_device())).unwrap()
+    run(&world, &mut time_sharing(world.served_device())).unwrap()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weft_scheduler::plan::Slo;
-use weft_scheduler::policies::TimeSharing;
+use weft_scheduler::policies::time_sharing;
 use weft_scheduler::{Profile, ProfilePoint, Span};
 use weft_simulator::{Executed, Load, ModelOutcome, Observer, SimulatedModel, World, run_observed};
 
@@ -71,7 +71,7 @@ fn play(tenants: &[Tenant], noise: f64) -> Vec<(ModelOutcome, f64)> {
         seed: 5,
     };
     let mut lane_time = LaneTime(vec![0.0; tenants.len()]);
-    let mut policy = TimeSharing::new(world.served_device());
+    let mut policy = time_sharing(world.served_device());
     let outcome = run_observed(&world, &mut policy, &mut lane_time).unwrap();
     assert!(outcome.promises_kept() >= 0.99, "{}", outcome.promises_kept());
     outcome.models.into_iter().zip(lane_time.0).collect()

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use weft_scheduler::plan::Slo;
-use weft_scheduler::policies::{EqualPartitions, TimeSharing};
-use weft_scheduler::{
-    Action, Event, FixedServing, ModelId, Policy, Profile, ProfilePoint, ServedDevice, Span, Time,
-};
+use weft_scheduler::policies::{equal_partitions, time_sharing};
+use weft_scheduler::{FixedServing, ModelId, Policy, Profile, ProfilePoint, ServedDevice, Span};
 use weft_simulator::{Load, Outcome, SimulatedModel, World, run};
 
 const UNITS: u32 = 16;
@@ -76,36 +74,19 @@ fn world(kind: Kind, seed: u64) -> World {
 }
 
 /// Partitions of different sizes, with models in several of them and several models in each.
-struct Overlapping(FixedServing);
-
-impl Overlapping {
-    fn new(device: ServedDevice) -> Self {
-        let models = device.all_models();
-        let some = |chosen: fn(usize) -> bool| {
-            models
-                .iter()
-                .enumerate()
-                .filter(move |(index, _)| chosen(*index))
-                .map(|(_, model)| *model)
-        };
-        let limited: Vec<(ModelId, u32)> = models.iter().map(|(model, _)| (*model, 4)).collect();
-        let partitions = [
-            (UNITS / 2, some(|index| index % 2 == 0).collect()),
-            (UNITS / 4, some(|index| index % 3 != 0).collect()),
-            (UNITS / 4, limited),
-        ];
-        Self(FixedServing::new(device, &partitions))
-    }
-}
-
-impl Policy for Overlapping {
-    fn name(&self) -> &'static str {
-        "overlapping"
-    }
-
-    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
-        self.0.react(event, now, actions);
-    }
+fn overlapping(device: ServedDevice) -> FixedServing {
+    let models = device.all_models();
+    let some = |chosen: fn(usize) -> bool| {
+        let chosen = models.iter().enumerate().filter(move |(index, _)| chosen(*index));
+        chosen.map(|(_, model)| *model).collect::<Vec<_>>()
+    };
+    let limited: Vec<(ModelId, u32)> = models.iter().map(|(model, _)| (*model, 4)).collect();
+    let partitions = vec![
+        (UNITS / 2, some(|index| index % 2 == 0)),
+        (UNITS / 4, some(|index| index % 3 != 0)),
+        (UNITS / 4, limited),
+    ];
+    FixedServing::new("overlapping", device, partitions)
 }
 
 /// The share of accepted requests that were answered in time.
@@ -124,9 +105,9 @@ fn what_is_accepted_is_answered_in_time() {
                     let kind = Kind { load, burstiness, noise };
                     let world = world(kind, seed);
                     let policies: [Box<dyn Policy>; 3] = [
-                        Box::new(TimeSharing::new(world.served_device())),
-                        Box::new(EqualPartitions::new(world.served_device())),
-                        Box::new(Overlapping::new(world.served_device())),
+                        Box::new(time_sharing(world.served_device())),
+                        Box::new(equal_partitions(world.served_device())),
+                        Box::new(overlapping(world.served_device())),
                     ];
                     for mut policy in policies {
                         let kept = kept(&run(&world, &mut *policy).unwrap());
@@ -147,12 +128,11 @@ fn what_could_be_served_is_not_refused() {
     for (seed, on_one_lane, on_partitions) in carried {
         let world = |load| world(Kind { load: 0.9 * load, burstiness: 1.0, noise: 0.03 }, seed);
         let whole = world(on_one_lane);
-        let outcome = run(&whole, &mut TimeSharing::new(whole.served_device())).unwrap();
+        let outcome = run(&whole, &mut time_sharing(whole.served_device())).unwrap();
         assert!(outcome.attainment() >= 0.985, "{seed}: {}", outcome.attainment());
         if let Some(load) = on_partitions {
             let divided = world(load);
-            let outcome =
-                run(&divided, &mut EqualPartitions::new(divided.served_device())).unwrap();
+            let outcome = run(&divided, &mut equal_partitions(divided.served_device())).unwrap();
             assert!(outcome.attainment() >= 0.985, "{seed}: {}", outcome.attainment());
         }
     }

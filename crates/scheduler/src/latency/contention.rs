@@ -18,6 +18,7 @@
 
 use std::iter;
 
+use crate::profile::Profile;
 use crate::time::Span;
 
 /// Newton's steps approach the stretch from below and double their digits; more are never needed.
@@ -37,6 +38,12 @@ impl MemoryShare {
         Self(if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) })
     }
 
+    /// The share of a batch of a model on a number of units.
+    pub fn of_batch(profile: &Profile, batch: u32, units: u32, bandwidth_bytes_per_s: f64) -> Self {
+        let bytes = profile.dram_bytes(batch, units);
+        Self::of(bytes, profile.latency(batch, units), bandwidth_bytes_per_s)
+    }
+
     /// As a number.
     pub fn value(self) -> f64 {
         self.0
@@ -45,7 +52,12 @@ impl MemoryShare {
     /// How many times longer the execution takes while others run beside it; at least 1.
     pub fn slowdown(self, co_runners: &[MemoryShare]) -> f64 {
         let all = iter::once(self).chain(co_runners.iter().copied());
-        1.0 + self.0 * (memory_stretch(all) - 1.0)
+        self.stretched(memory_stretch(all))
+    }
+
+    /// The same where it is known how many times longer memory takes.
+    pub fn stretched(self, stretch: f64) -> f64 {
+        1.0 + self.0 * (stretch - 1.0)
     }
 }
 

@@ -7,35 +7,22 @@
 //! ```
 //!
 //! `solo` is the profile's. `slowdown` follows from the bandwidth of the device's memory, the one thing that partitions
-//! share (see [`MemoryShare`]). `correction` is learned from completions, and takes up what the other two do not know.
+//! share (see [`MemoryShare`]). `correction` is learned from completions, and takes up what the other two do not know. The
+//! product is formed where it is looked up for every request, in `serving/latencies.rs`; here is what its factors are.
 
 mod contention;
 mod correction;
 mod error;
 mod spread;
 
-use std::sync::Arc;
-
 pub use contention::{MemoryShare, memory_stretch};
 pub use error::PredictionError;
 
 use crate::identity::ModelId;
-use crate::profile::Profile;
 use crate::time::Span;
 use correction::Correction;
 use error::ErrorWindow;
 use spread::Spread;
-
-/// A batch of a model on a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Execution {
-    /// What runs.
-    pub model: ModelId,
-    /// Items run together; at least 1.
-    pub batch: u32,
-    /// Units of the partition; at least 1.
-    pub units: u32,
-}
 
 /// What was predicted for an execution; handed back with what was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,32 +33,23 @@ pub struct Prediction {
     uncorrected: Span,
 }
 
-/// Predicts latencies on one device, learns from completions, and knows its own error.
+/// What completions taught about predictions on one device: corrections, and how far they are off.
 #[derive(Clone, Debug)]
 pub struct LatencyFunction {
-    bandwidth_bytes_per_s: f64,
     models: Vec<ModelLatency>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct ModelLatency {
-    profile: Arc<Profile>,
     correction: Correction,
     errors: ErrorWindow,
     spread: Spread,
 }
 
 impl LatencyFunction {
-    /// For models with these profiles, on a device whose memory has this bandwidth.
-    pub fn new(profiles: Vec<Arc<Profile>>, bandwidth_bytes_per_s: f64) -> Self {
-        assert!(bandwidth_bytes_per_s > 0.0, "a device's memory has a bandwidth");
-        let model = |profile| ModelLatency {
-            profile,
-            correction: Correction::default(),
-            errors: ErrorWindow::default(),
-            spread: Spread::default(),
-        };
-        Self { bandwidth_bytes_per_s, models: profiles.into_iter().map(model).collect() }
+    /// For so many models, about which nothing is known yet.
+    pub fn new(models: usize) -> Self {
+        Self { models: vec![ModelLatency::default(); models] }
     }
 
     /// The same with corrections that were learned before, by model.
@@ -82,25 +60,7 @@ impl LatencyFunction {
         self
     }
 
-    /// The share of an execution's time that it keeps the device's memory busy; what others running beside it are
-    /// predicted with.
-    pub fn memory_share(&self, execution: Execution) -> MemoryShare {
-        let Execution { model, batch, units } = execution;
-        let profile = &self.models[model.index()].profile;
-        let bytes = profile.dram_bytes(batch, units);
-        MemoryShare::of(bytes, profile.latency(batch, units), self.bandwidth_bytes_per_s)
-    }
-
-    /// How long an execution will take while others run beside it.
-    pub fn predict(&self, execution: Execution, co_runners: &[MemoryShare]) -> Prediction {
-        let Execution { model, batch, units } = execution;
-        let ModelLatency { profile, correction, .. } = &self.models[model.index()];
-        let own = self.memory_share(execution);
-        let uncorrected = profile.latency(batch, units) * own.slowdown(co_runners);
-        Prediction { latency: uncorrected * correction.factor(), uncorrected }
-    }
-
-    /// What was predicted otherwise, from the same profile and with the present correction.
+    /// What was predicted with the present correction.
     pub fn prediction(&self, model: ModelId, latency: Span) -> Prediction {
         let uncorrected = latency * self.correction(model).recip();
         Prediction { latency, uncorrected }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use crate::identity::ModelId;
 use crate::layout::{Layout, LayoutTask};
 use crate::plan::Dice;
-use crate::policy::{Action, LaunchId, PartitionId};
+use crate::policy::{Action, LaunchId};
 use crate::request::{Request, RequestId};
 use crate::served::ServedDevice;
 use crate::serving::{LatencyTables, Serving, ServingPartition};
 use crate::time::{Span, Time};
-use crate::unit_mask::UnitMask;
 
 /// Requests of one rehearsal: enough to tell one late request in a hundred from two.
 const REQUESTS: usize = 3_000;
@@ -141,16 +140,8 @@ impl<'a> Stage<'a> {
         let Rehearsal { device, tables, corrections, .. } = rehearsal;
         let mut serving = Serving::with_tables(device, tables.clone(), corrections);
         let mut actions = Vec::new();
-        let mut first = 0;
-        let seats = layout.seats(device).into_iter().zip(layout.sizes());
-        let partitions: Vec<ServingPartition> = (0u32..)
-            .zip(seats)
-            .map(|(index, (models, &count))| {
-                let units = UnitMask::range(first, count);
-                first += count;
-                ServingPartition { id: PartitionId(index), units, models }
-            })
-            .collect();
+        let seats = layout.sizes().iter().copied().zip(layout.seats(device));
+        let partitions = ServingPartition::side_by_side(seats);
         serving.switch(&partitions, Time::START, &mut actions);
         actions.clear();
         let (running, dice, lost) = (Vec::new(), Dice::new(13), vec![0; device.models.len()]);

@@ -7,7 +7,7 @@ use crate::layout::rehearsal::Rehearsal;
 use crate::plan::{DeviceFacts, Effort, ModelDemand, plan_partitions};
 use crate::served::ServedDevice;
 
-/// Rehearsals of one search: what it takes, about two milliseconds each.
+/// Rehearsals of one search, a millisecond or two each.
 const MOST_REHEARSALS: usize = 120;
 
 /// The load is raised by this factor at a time until even the best layout loses this share.
@@ -23,7 +23,8 @@ const WEIGHT_OF_NOW: f64 = 20.0;
 /// Layouts that lose so much more than the best are out of the race at a higher load.
 const OUT_OF_RACE: f64 = 0.03;
 
-/// What a layout is searched for; to be solved wherever there is time, as it takes a tenth of a second.
+/// What a layout is searched for; to be solved wherever there is time: it takes a tenth of a second for a few
+/// models, and several for a hundred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutTask {
     /// The device and its models.

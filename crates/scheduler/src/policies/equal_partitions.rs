@@ -1,21 +1,13 @@
 //! Equal partitions: the units are divided evenly once and for all, a partition for each model as far as units go round.
 
-use crate::latency::PredictionError;
 use crate::policies::shares::{Share, add_to_idlest, by_work, served};
-use crate::policy::{Action, Event, Policy};
 use crate::served::ServedDevice;
 use crate::serving::FixedServing;
-use crate::time::Time;
 
 /// A share of its own for each model, all of the same size, as with fixed percentages of MPS.
-pub struct EqualPartitions(FixedServing);
-
-impl EqualPartitions {
-    /// On a device with its models.
-    pub fn new(device: ServedDevice) -> Self {
-        let partitions = served(&divided(&device), &device);
-        Self(FixedServing::new(device, &partitions))
-    }
+pub fn equal_partitions(device: ServedDevice) -> FixedServing {
+    let partitions = served(&divided(&device), &device);
+    FixedServing::new("equal-partitions", device, partitions)
 }
 
 /// As many shares as there are models, or units where these are fewer. Units that do not go round are the busiest models',
@@ -31,20 +23,6 @@ fn divided(device: &ServedDevice) -> Vec<Share> {
         .collect();
     add_to_idlest(&mut shares, others, device);
     shares
-}
-
-impl Policy for EqualPartitions {
-    fn name(&self) -> &'static str {
-        "equal-partitions"
-    }
-
-    fn prediction_error(&self) -> Option<PredictionError> {
-        self.0.prediction_error()
-    }
-
-    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
-        self.0.react(event, now, actions);
-    }
 }
 
 #[cfg(test)]

@@ -5,26 +5,18 @@
 //! knees do not fit side by side. Knees that do not fit are scaled down in proportion instead.
 
 use crate::identity::ModelId;
-use crate::latency::PredictionError;
 use crate::policies::shares::{Share, add_to_idlest, by_work, give_to_busiest, served};
 use crate::policies::working_batch::working_batch;
-use crate::policy::{Action, Event, Policy};
 use crate::served::ServedDevice;
 use crate::serving::FixedServing;
-use crate::time::Time;
 
 /// A doubling of the units that gains less than this share of the latency is past the knee.
 const THRESHOLD: f64 = 0.1;
 
 /// A share of its own for each model, as large as is useful to it.
-pub struct KneePartitions(FixedServing);
-
-impl KneePartitions {
-    /// On a device with its models.
-    pub fn new(device: ServedDevice) -> Self {
-        let partitions = served(&divided(&device), &device);
-        Self(FixedServing::new(device, &partitions))
-    }
+pub fn knee_partitions(device: ServedDevice) -> FixedServing {
+    let partitions = served(&divided(&device), &device);
+    FixedServing::new("knee-partitions", device, partitions)
 }
 
 /// A share for each model, or for as many of the busiest as there are units; the others go where most time is left.
@@ -65,20 +57,6 @@ fn fitted(knees: &[u32], units: u32) -> Vec<u32> {
         *sizes.iter_mut().max().expect("no sizes take no units") -= 1;
     }
     sizes
-}
-
-impl Policy for KneePartitions {
-    fn name(&self) -> &'static str {
-        "knee-partitions"
-    }
-
-    fn prediction_error(&self) -> Option<PredictionError> {
-        self.0.prediction_error()
-    }
-
-    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
-        self.0.react(event, now, actions);
-    }
 }
 
 #[cfg(test)]

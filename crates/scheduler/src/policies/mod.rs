@@ -14,11 +14,11 @@ mod whole_device;
 mod working_batch;
 
 pub use clockwork::Clockwork;
-pub use equal_partitions::EqualPartitions;
+pub use equal_partitions::equal_partitions;
 pub use gpulets::Gpulets;
-pub use knee_partitions::KneePartitions;
+pub use knee_partitions::knee_partitions;
 pub use round_robin::RoundRobin;
-pub use time_sharing::TimeSharing;
+pub use time_sharing::time_sharing;
 pub use weft::Weft;
 
 use crate::policy::Policy;
@@ -60,7 +60,7 @@ pub const ALL: &[KnownPolicy] = &[
         name: "time-sharing",
         description: "All units are one partition; models take turns by deadline",
         sharing: Sharing::TimeOnly,
-        make: |device| Box::new(TimeSharing::new(device)),
+        make: |device| Box::new(time_sharing(device)),
     },
     KnownPolicy {
         name: "round-robin",
@@ -78,13 +78,13 @@ pub const ALL: &[KnownPolicy] = &[
         name: "equal-partitions",
         description: "An equal share of the units for each model",
         sharing: Sharing::StaticSpatial,
-        make: |device| Box::new(EqualPartitions::new(device)),
+        make: |device| Box::new(equal_partitions(device)),
     },
     KnownPolicy {
         name: "knee-partitions",
         description: "A share of the units for each model, as large as is useful to it",
         sharing: Sharing::StaticSpatial,
-        make: |device| Box::new(KneePartitions::new(device)),
+        make: |device| Box::new(knee_partitions(device)),
     },
     KnownPolicy {
         name: "gpulets",

@@ -2,14 +2,14 @@
 
 use crate::identity::ModelId;
 use crate::latency::PredictionError;
-use crate::policy::{Action, Event, PartitionId};
+use crate::policy::{Action, Event, Policy};
 use crate::served::ServedDevice;
 use crate::serving::{Serving, ServingPartition};
 use crate::time::Time;
-use crate::unit_mask::UnitMask;
 
-/// A set of partitions that is made once.
+/// A policy that serves on a set of partitions that is made once.
 pub struct FixedServing {
+    name: &'static str,
     serving: Serving,
     /// Those that are not prepared yet.
     partitions: Vec<ServingPartition>,
@@ -18,28 +18,30 @@ pub struct FixedServing {
 
 impl FixedServing {
     /// Partitions of these sizes, with the models of each.
-    pub fn new(device: ServedDevice, partitions: &[(u32, Vec<(ModelId, u32)>)]) -> Self {
-        let mut first = 0;
-        let partitions = partitions.iter().enumerate().map(|(index, (count, models))| {
-            let units = UnitMask::range(first, *count);
-            first += count;
-            let id = PartitionId(index as u32);
-            ServingPartition { id, units, models: models.clone() }
-        });
+    pub fn new(
+        name: &'static str,
+        device: ServedDevice,
+        partitions: Vec<(u32, Vec<(ModelId, u32)>)>,
+    ) -> Self {
         Self {
-            partitions: partitions.collect(),
+            name,
             serving: Serving::new(device),
+            partitions: ServingPartition::side_by_side(partitions),
             prepared: Vec::new(),
         }
     }
+}
 
-    /// How far recent predictions were off.
-    pub fn prediction_error(&self) -> Option<PredictionError> {
+impl Policy for FixedServing {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn prediction_error(&self) -> Option<PredictionError> {
         self.serving.latency().error_overall()
     }
 
-    /// Reacts as a policy does.
-    pub fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
+    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
         match event {
             Event::Started => {
                 actions.extend(self.partitions.iter().map(ServingPartition::preparation));

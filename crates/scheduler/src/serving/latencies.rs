@@ -72,10 +72,9 @@ impl LatencyTables {
         let batches = |profile: &Arc<Profile>| {
             let largest = profile.batches().last().copied().unwrap_or(1);
             let alone = |batch| {
-                let latency = profile.latency(batch, units);
-                let bytes = profile.dram_bytes(batch, units);
-                let memory = MemoryShare::of(bytes, latency, self.bandwidth_bytes_per_s);
-                Alone { latency, memory }
+                let bandwidth = self.bandwidth_bytes_per_s;
+                let memory = MemoryShare::of_batch(profile, batch, units, bandwidth);
+                Alone { latency: profile.latency(batch, units), memory }
             };
             (1..=largest).map(alone).collect()
         };
@@ -122,7 +121,7 @@ pub(super) struct PresentLatencies<'a> {
 impl BatchLatency for PresentLatencies<'_> {
     fn of(&self, model: ModelId, batch: u32) -> Span {
         let Alone { latency, memory } = self.latencies.alone(model, batch);
-        let slowdown = 1.0 + memory.value() * (self.conditions.memory_stretch - 1.0);
+        let slowdown = memory.stretched(self.conditions.memory_stretch);
         latency * (slowdown * self.conditions.corrections[model.index()])
     }
 
@@ -142,6 +141,8 @@ impl BatchLatency for PresentLatencies<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::ProfilePoint;
+    use crate::served::ServedModel;
 
     #[test]
     fn batches_grow_as_long_as_items_take_less_time() {
@@ -163,5 +164,47 @@ mod tests {
         ] {
             assert_eq!(worthwhile(&batches(latencies), most), expected, "{latencies:?}");
         }
+    }
+
+    #[test]
+    fn predictions_are_the_profile_times_the_memorys_load_times_what_was_learned() {
+        // 100 us on one unit and 60 on two: one model moves next to nothing, the other is all memory on two units.
+        let profile = |dram_bytes| {
+            let point = |units, us| ProfilePoint {
+                batch: 1,
+                units,
+                latency: Span::from_us(us),
+                dram_bytes,
+            };
+            Arc::new(Profile::new(&[point(1, 100.0), point(2, 60.0)], 1).unwrap())
+        };
+        let model = |dram_bytes| ServedModel {
+            profile: profile(dram_bytes),
+            slo: None,
+            expected_per_s: 1.0,
+            weight: 1.0,
+            priority: 0,
+        };
+        let tables = LatencyTables::new(&ServedDevice {
+            models: vec![model(0.0), model(60e3)],
+            units: 2,
+            bandwidth_bytes_per_s: 1e9,
+            memory_bytes: 1,
+        });
+        let of = |units, id: u32, memory_stretch, correction| {
+            let conditions = Conditions {
+                memory_stretch,
+                corrections: vec![correction; 2],
+                spreads: vec![0.0; 2],
+                certainties: vec![Certainty::default(); 2],
+            };
+            let latencies = tables.latencies(units, &[(ModelId(id), 1)]);
+            latencies.under(&conditions).of(ModelId(id), 1)
+        };
+        assert_eq!(of(1, 0, 1.0, 1.0), Span::from_us(100.0));
+        assert_eq!(of(2, 1, 1.0, 1.0), Span::from_us(60.0));
+        assert_eq!(of(2, 1, 2.0, 1.0), Span::from_us(120.0));
+        assert_eq!(of(2, 0, 2.0, 1.0), Span::from_us(60.0));
+        assert_eq!(of(2, 0, 1.0, 1.5), Span::from_us(90.0));
     }
 }

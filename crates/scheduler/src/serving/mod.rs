@@ -38,6 +38,19 @@ pub struct ServingPartition {
 }
 
 impl ServingPartition {
+    /// Partitions of these sizes, with the models of each, on the first units of a device.
+    pub(crate) fn side_by_side(
+        partitions: impl IntoIterator<Item = (u32, Vec<(ModelId, u32)>)>,
+    ) -> Vec<Self> {
+        let mut first = 0;
+        let partition = |(index, (count, models)): (u32, (u32, Vec<(ModelId, u32)>))| {
+            let units = UnitMask::range(first, count);
+            first += count;
+            Self { id: PartitionId(index), units, models }
+        };
+        (0u32..).zip(partitions).map(partition).collect()
+    }
+
     /// Makes all its models ready.
     pub fn preparation(&self) -> Action {
         Action::Prepare {
@@ -74,9 +87,7 @@ impl Serving {
         corrections: &[f64],
     ) -> Self {
         let models = device.models.len();
-        let profiles = device.models.iter().map(|model| model.profile.clone()).collect();
-        let bandwidth = device.bandwidth_bytes_per_s;
-        let latency = LatencyFunction::new(profiles, bandwidth).corrected(corrections);
+        let latency = LatencyFunction::new(models).corrected(corrections);
         let ids = || (0..models as u32).map(ModelId);
         let conditions = Conditions {
             memory_stretch: 1.0,

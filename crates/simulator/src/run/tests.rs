@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use weft_scheduler::plan::Slo;
-use weft_scheduler::policies::{EqualPartitions, TimeSharing};
-use weft_scheduler::{Profile, ProfilePoint, Refusal, UnitMask};
+use weft_scheduler::policies::{self, equal_partitions};
+use weft_scheduler::{FixedServing, Profile, ProfilePoint, Refusal, UnitMask};
 
 use super::*;
 use crate::load::Load;
@@ -41,8 +41,8 @@ fn world(rate_per_s: f64, slo_us: f64, noise: f64, seed: u64) -> World {
     }
 }
 
-fn time_sharing(world: &World) -> TimeSharing {
-    TimeSharing::new(world.served_device())
+fn time_sharing(world: &World) -> FixedServing {
+    policies::time_sharing(world.served_device())
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn light_load_is_served_in_time() {
 fn partitions_keep_a_slow_neighbour_from_delaying_the_fast() {
     // Tight enough that waiting for the slow model once is too long.
     let slow = world(300.0, 500.0, 0.0, 4);
-    let mut partitioned = EqualPartitions::new(slow.served_device());
+    let mut partitioned = equal_partitions(slow.served_device());
     let apart = run(&slow, &mut partitioned).unwrap();
     let together = run(&slow, &mut time_sharing(&slow)).unwrap();
     assert!(apart.models[0].attainment() > 0.95, "{}", apart.models[0].attainment());
@@ -125,7 +125,7 @@ fn partitions_share_the_memory_and_nothing_else() {
         let profile = Arc::new(Profile::new(&[point(1), point(8)], 0).unwrap());
         world.models.iter_mut().for_each(|model| model.profile = profile.clone());
         let mut durations = Durations::default();
-        let mut policy = EqualPartitions::new(world.served_device());
+        let mut policy = equal_partitions(world.served_device());
         run_observed(&world, &mut policy, &mut durations).unwrap();
         durations.0.iter().map(|(_, duration)| duration.us()).collect::<Vec<f64>>()
     };

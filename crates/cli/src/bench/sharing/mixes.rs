@@ -22,43 +22,19 @@ pub(super) struct Mix {
     pub(super) is_moving: bool,
 }
 
+const fn mix(name: &'static str, workload: &'static str, is_moving: bool) -> Mix {
+    Mix { name, workload, is_moving }
+}
+
 /// All of them, in the order in which they are shown.
 pub(super) const ALL: [Mix; 7] = [
-    Mix {
-        name: "a",
-        workload: include_str!("../../../../../workloads/mix-a.toml"),
-        is_moving: false,
-    },
-    Mix {
-        name: "b",
-        workload: include_str!("../../../../../workloads/mix-b.toml"),
-        is_moving: false,
-    },
-    Mix {
-        name: "c",
-        workload: include_str!("../../../../../workloads/mix-c.toml"),
-        is_moving: false,
-    },
-    Mix {
-        name: "d",
-        workload: include_str!("../../../../../workloads/mix-d.toml"),
-        is_moving: false,
-    },
-    Mix {
-        name: "e",
-        workload: include_str!("../../../../../workloads/mix-e.toml"),
-        is_moving: true,
-    },
-    Mix {
-        name: "e-idle",
-        workload: include_str!("../../../../../workloads/mix-e-idle.toml"),
-        is_moving: true,
-    },
-    Mix {
-        name: "f",
-        workload: include_str!("../../../../../workloads/mix-f.toml"),
-        is_moving: false,
-    },
+    mix("a", include_str!("../../../../../workloads/mix-a.toml"), false),
+    mix("b", include_str!("../../../../../workloads/mix-b.toml"), false),
+    mix("c", include_str!("../../../../../workloads/mix-c.toml"), false),
+    mix("d", include_str!("../../../../../workloads/mix-d.toml"), false),
+    mix("e", include_str!("../../../../../workloads/mix-e.toml"), true),
+    mix("e-idle", include_str!("../../../../../workloads/mix-e-idle.toml"), true),
+    mix("f", include_str!("../../../../../workloads/mix-f.toml"), false),
 ];
 
 /// The profiles of a file, or those that come with the program.

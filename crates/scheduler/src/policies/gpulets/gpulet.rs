@@ -124,8 +124,7 @@ fn slo_s(model: &ServedModel) -> f64 {
 }
 
 fn memory_share(model: &ServedModel, batch: u32, units: u32, device: &ServedDevice) -> MemoryShare {
-    let bytes = model.profile.dram_bytes(batch, units);
-    MemoryShare::of(bytes, model.profile.latency(batch, units), device.bandwidth_bytes_per_s)
+    MemoryShare::of_batch(&model.profile, batch, units, device.bandwidth_bytes_per_s)
 }
 
 /// How long a batch takes beside others, with the margin.
