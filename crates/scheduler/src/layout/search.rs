@@ -23,8 +23,8 @@ const WEIGHT_OF_NOW: f64 = 20.0;
 /// Layouts that lose so much more than the best are out of the race at a higher load.
 const OUT_OF_RACE: f64 = 0.03;
 
-/// What a layout is searched for; to be solved wherever there is time: it takes a tenth of a second for a few
-/// models, and several for a hundred.
+/// What a layout is searched for; to be solved wherever there is time: it takes a few
+/// tenths of a second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutTask {
     /// The device and its models.

@@ -174,3 +174,18 @@ fn the_late_share_counts_each_request_once_where_the_loss_counts_broken_objectiv
     assert!((late - 0.25).abs() < 0.03, "{late}");
     assert!(Rehearsal::new(&task).lost(&layout, 1.0, f64::INFINITY) > 1.0);
 }
+
+#[test]
+#[ignore = "prints times, which only mean something with optimisation"]
+#[allow(clippy::print_stdout)]
+fn time_of_a_search() {
+    for count in [4usize, 16, 100] {
+        let models = (0..count).map(|index| model(100.0 + index as f64, 400.0, 1500.0)).collect();
+        let mut task = task(models, &vec![12_000.0 / count as f64; count]);
+        task.device.units = 16;
+        task.device.memory_bytes = u64::MAX;
+        let start = std::time::Instant::now();
+        let found = task.solve();
+        println!("{count} models: {:.0?}, {:?}", start.elapsed(), found.layout);
+    }
+}
