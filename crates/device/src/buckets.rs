@@ -41,7 +41,7 @@ fn parts(batch: usize, sizes: &[usize]) -> Vec<Part> {
 }
 
 /// A model with an open batch dimension, prepared at several batch sizes. The entries of its batch must not influence
-/// each other, as is usual.
+/// each other, as is usual. A model without one has a single size, 1, and every run is of one entry.
 pub struct Buckets {
     model: String,
     /// In increasing order.
@@ -87,8 +87,9 @@ impl Buckets {
         }
         let inputs: Vec<BatchedInput> =
             graph.required_inputs().map(|id| input(graph, id)).collect();
-        if !inputs.iter().any(|input| input.is_batched) {
-            return Err(failed("it has no open batch dimension".into()));
+        let is_batched = inputs.iter().any(|input| input.is_batched);
+        if !is_batched {
+            sizes = vec![1];
         }
         let in_model = |source| DeviceError::Model {
             model: model.name().to_string(),
@@ -99,14 +100,18 @@ impl Buckets {
         };
         let first_dimensions =
             |batch| first_output_dimensions(graph, &shapes(batch)?).map_err(in_model);
-        let (once, twice) = (first_dimensions(sizes[0])?, first_dimensions(2 * sizes[0])?);
-        let outputs = graph.outputs().iter().zip(once.into_iter().zip(twice));
-        let outputs = outputs.map(|(&id, dimensions)| {
-            output(sizes[0], dimensions).ok_or_else(|| {
-                failed(format!("output '{}' does not follow the batch", graph.value(id).name))
-            })
-        });
-        let outputs = outputs.collect::<Result<_, _>>()?;
+        let outputs = if is_batched {
+            let (once, twice) = (first_dimensions(sizes[0])?, first_dimensions(2 * sizes[0])?);
+            let outputs = graph.outputs().iter().zip(once.into_iter().zip(twice));
+            let outputs = outputs.map(|(&id, dimensions)| {
+                output(sizes[0], dimensions).ok_or_else(|| {
+                    failed(format!("output '{}' does not follow the batch", graph.value(id).name))
+                })
+            });
+            outputs.collect::<Result<_, _>>()?
+        } else {
+            vec![BatchedOutput::Constant; graph.outputs().len()]
+        };
         let executables = sizes
             .iter()
             .map(|&size| partition.prepare(model, &shapes(size)?))
@@ -128,8 +133,7 @@ impl Buckets {
     /// Runs a batch of any size.
     pub fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
         let batch = self.batch(inputs)?;
-        let in_model =
-            |error: OperatorError| DeviceError::Failed(error.to_string()).at(&self.model, None);
+        let in_model = |error: OperatorError| self.failed(&error);
         let mut results: Vec<Vec<Tensor>> = vec![Vec::new(); self.outputs.len()];
         for part in parts(batch, &self.sizes) {
             let size = self.sizes[part.bucket];
@@ -171,8 +175,7 @@ impl Buckets {
     }
 
     fn run_joined(&self, callers: &[Vec<Value>]) -> Result<Vec<Vec<Value>>, DeviceError> {
-        let in_model =
-            |error: OperatorError| DeviceError::Failed(error.to_string()).at(&self.model, None);
+        let in_model = |error: OperatorError| self.failed(&error);
         let counts =
             callers.iter().map(|inputs| self.batch(inputs)).collect::<Result<Vec<_>, _>>()?;
         let join = |(place, input): (usize, &BatchedInput)| {
@@ -228,7 +231,38 @@ impl Buckets {
                 _ => batch = Some(first),
             }
         }
-        Ok(batch.expect("there is a batched input"))
+        Ok(batch.unwrap_or(1))
+    }
+
+    /// The inputs of some entries of a batch.
+    pub fn cut(&self, inputs: &[Value], entries: Range<usize>) -> Result<Vec<Value>, DeviceError> {
+        let cut = |(input, value): (&BatchedInput, &Value)| match value {
+            Value::Tensor(tensor) if input.is_batched => {
+                rows(tensor, entries.clone()).map(Into::into)
+            }
+            value => Ok(value.clone()),
+        };
+        let cut = self.inputs.iter().zip(inputs).map(cut).collect::<Result<_, _>>();
+        cut.map_err(|error| self.failed(&error))
+    }
+
+    /// The outputs of a batch whose entries ran in parts, given in their order.
+    pub fn join(&self, parts: Vec<Vec<Value>>) -> Result<Vec<Value>, DeviceError> {
+        let join = |(place, output): (usize, &BatchedOutput)| {
+            let mut values = parts.iter().filter_map(|part| part.get(place));
+            if *output == BatchedOutput::Constant {
+                let first = values.next().cloned();
+                return first.ok_or(OperatorError::Axis { axis: 0, rank: 0 });
+            }
+            let tensors: Vec<&Tensor> = values.filter_map(Value::tensor).collect();
+            joined(&tensors).map(Into::into)
+        };
+        let joined = self.outputs.iter().enumerate().map(join).collect::<Result<_, _>>();
+        joined.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &OperatorError) -> DeviceError {
+        DeviceError::Failed(error.to_string()).at(&self.model, None)
     }
 }
 

@@ -14,9 +14,9 @@ pub enum InferError {
     /// It was accepted, and then its deadline could not be met any more.
     #[error("dropped: its deadline could not be met any more")]
     Shed,
-    /// There is no such model.
-    #[error("there is no model '{0}'")]
-    UnknownModel(String),
+    /// The engine does not serve its model.
+    #[error("the model is not served")]
+    NotServed,
     /// The device could not run it.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -34,9 +34,6 @@ pub enum StartError {
     /// What the policy begins with could not be prepared.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The driver ended before it had begun.
-    #[error("the engine ended before it had begun")]
-    Ended,
 }
 
 fn in_words(refusal: &Refusal) -> String {

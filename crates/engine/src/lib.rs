@@ -1,30 +1,36 @@
 //! Models on a device, served in real time by a policy of the scheduler. The policy decides; here is what carries it out.
 
+mod alarm;
+mod call;
 mod clock;
-mod driver;
 mod error;
-mod message;
 mod model;
+mod observer;
 mod preparing;
-mod worker;
+mod service;
+mod shared;
+mod station;
+mod status;
 
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 
 use weft_device::{Device, UnitSet};
 use weft_ir::Value;
-use weft_scheduler::{ModelId, Policy, ServedDevice};
+use weft_scheduler::{Policy, ServedDevice};
 
+pub use call::{Answer, Reply, Submission};
 pub use error::{InferError, StartError};
-pub use message::Reply;
-pub use model::EngineModel;
+pub use model::{EngineModel, ModelKey};
+pub use observer::{LaunchRecord, Observer, Unobserved};
+pub use status::{EngineStatus, ModelStatus, PartitionStatus, RunningStatus};
 
-use clock::Clock;
-use driver::Driver;
-use message::{Call, Message};
+use alarm::Alarm;
+use call::{Call, lock};
 use preparing::Preparer;
+use service::{Generation, Service};
+use shared::Shared;
 
 /// The device that an engine serves on.
 pub struct EngineDevice {
@@ -38,90 +44,105 @@ pub struct EngineDevice {
     pub memory_bytes: u64,
 }
 
+/// Makes the policy for a set of models.
+pub type MakePolicy = Box<dyn Fn(ServedDevice) -> Box<dyn Policy> + Send + Sync>;
+
 /// A running engine. Dropping it ends what was accepted, then stops.
 pub struct Engine {
-    driver: Sender<Message>,
-    thread: Option<JoinHandle<()>>,
-    models: Arc<[EngineModel]>,
+    shared: Arc<Shared>,
+    make_policy: MakePolicy,
+    units: u32,
+    bandwidth_bytes_per_s: f64,
+    memory_bytes: u64,
+    generation: AtomicU64,
+    /// Sets of models follow one another.
+    changing: Mutex<()>,
 }
 
 impl Engine {
-    /// Loads nothing more, prepares what the policy begins with, and serves.
+    /// An engine that serves no model yet.
     pub fn start(
         device: EngineDevice,
-        models: Vec<EngineModel>,
-        policy: impl FnOnce(ServedDevice) -> Box<dyn Policy>,
+        make_policy: MakePolicy,
+        observer: Arc<dyn Observer>,
     ) -> Result<Self, StartError> {
-        let models: Arc<[EngineModel]> = models.into();
-        let policy = policy(ServedDevice {
-            models: models.iter().map(|model| model.served.clone()).collect(),
-            units: u32::try_from(device.units.len()).unwrap_or(u32::MAX),
+        let units = u32::try_from(device.units.len()).unwrap_or(u32::MAX);
+        let preparer = Preparer::start(device.device, device.units)?;
+        let shared = Shared::new(observer, preparer, Alarm::start()?);
+        shared.preparer.tells(Arc::downgrade(&shared));
+        shared.alarm.wakes(Arc::downgrade(&shared));
+        Ok(Self {
+            shared,
+            make_policy,
+            units,
             bandwidth_bytes_per_s: device.bandwidth_bytes_per_s,
             memory_bytes: device.memory_bytes,
+            generation: AtomicU64::new(0),
+            changing: Mutex::new(()),
+        })
+    }
+
+    /// Serves exactly these models from now on, and returns when it does. Requests that wait for models which stay are served
+    /// as if nothing had happened; those that wait for others are answered with [`InferError::NotServed`], so let them
+    /// [drain](Engine::waiting) first. Where the models cannot be made ready, those before go on being served.
+    pub fn serve(&self, models: Vec<EngineModel>) -> Result<(), StartError> {
+        let _one_after_another = lock(&self.changing);
+        let generation = Generation(self.generation.fetch_add(1, Ordering::Relaxed) + 1);
+        let policy = (self.make_policy)(ServedDevice {
+            models: models.iter().map(|model| model.served.clone()).collect(),
+            units: self.units,
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
+            memory_bytes: self.memory_bytes,
         });
-        let (sender, messages) = channel();
-        let preparer =
-            Preparer::start(device.device, device.units, models.clone(), sender.clone())?;
-        let driver = Driver {
-            policy,
-            clock: Clock::new(),
-            slos: models.iter().map(|model| model.served.slo.map(|slo| slo.latency)).collect(),
-            preparer,
-            sender: sender.clone(),
-            state: Default::default(),
-        };
-        let (begun, has_begun) = channel();
-        let thread = thread::Builder::new()
-            .name("weft-driver".into())
-            .spawn(move || driver.run(&messages, &begun))?;
-        let engine = Self { driver: sender, thread: Some(thread), models };
-        match has_begun.recv() {
-            Ok(outcome) => outcome.map(|()| engine).map_err(Into::into),
-            Err(_) => Err(StartError::Ended),
+        let outcome = self.shared.change_to(Service::new(generation, policy, models.into()));
+        // What a service that failed has asked for is wanted by nobody else.
+        let current = self.shared.services().current.as_ref().map(|it| it.generation);
+        if let Some(current) = current {
+            self.shared.preparer.keep_only(current);
         }
+        outcome.map_err(Into::into)
     }
 
-    /// The model of a name.
-    pub fn model(&self, name: &str) -> Option<ModelId> {
-        let place = self.models.iter().position(|model| model.loaded.name() == name)?;
-        u32::try_from(place).ok().map(ModelId)
+    /// Takes in a request; `reply` is called once with what comes of it.
+    pub fn submit(&self, submission: Submission, reply: Reply) -> Ticket {
+        Ticket { call: self.shared.submit(submission, reply) }
     }
 
-    /// Takes in a request, with one value per required input; `reply` is called with what comes of it, from a thread
-    /// that should not be kept.
-    pub fn submit(
-        &self,
-        model: ModelId,
-        inputs: Vec<Value>,
-        timeout: Option<Duration>,
-        reply: Reply,
-    ) {
-        let call = Call { inputs, reply };
-        let timeout = timeout.map(clock::span);
-        if let Err(returned) = self.driver.send(Message::Arrived { model, timeout, call })
-            && let Message::Arrived { call, .. } = returned.0
-        {
-            (call.reply)(Err(InferError::Stopped));
-        }
-    }
-
-    /// Waits for the answer to one request.
-    pub fn infer(&self, model: &str, inputs: Vec<Value>) -> Result<Vec<Value>, InferError> {
-        let id = self.model(model).ok_or_else(|| InferError::UnknownModel(model.into()))?;
+    /// Waits for the answer to one request of one row.
+    pub fn infer(&self, model: ModelKey, inputs: Vec<Value>) -> Result<Answer, InferError> {
         let (answer, answered) = channel();
         let reply = Box::new(move |result| {
             let _ = answer.send(result);
         });
-        self.submit(id, inputs, None, reply);
+        self.submit(Submission { model, inputs, rows: 1, timeout: None }, reply);
         answered.recv().unwrap_or(Err(InferError::Stopped))
+    }
+
+    /// How many rows of a model's requests have not been answered.
+    pub fn waiting(&self, model: ModelKey) -> usize {
+        status::waiting(&self.shared.services(), model)
+    }
+
+    /// What it does at this moment.
+    pub fn status(&self) -> EngineStatus {
+        status::of(&self.shared)
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let _ = self.driver.send(Message::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.shared.stop();
+    }
+}
+
+/// A request that was submitted.
+pub struct Ticket {
+    call: Arc<Call>,
+}
+
+impl Ticket {
+    /// Nobody wants the answer any more: what has not begun is not run, and the reply is not called.
+    pub fn cancel(&self) {
+        self.call.cancel();
     }
 }

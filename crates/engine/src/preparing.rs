@@ -1,57 +1,61 @@
-//! The thread that makes partitions and models ready, one after another, beside what is served.
+//! The thread that makes partitions and models ready, one after another, beside what is served. It keeps what it made, so
+//! that a service which wants what another one had gets it at once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Weak};
+use std::thread;
 
-use weft_device::{Buckets, Device, DeviceError, Partition, UnitSet, bucket_sizes};
+use weft_device::{Buckets, Device, DeviceError, UnitSet, bucket_sizes};
 use weft_scheduler::{ModelId, PartitionId, UnitMask};
 
-use crate::message::{Message, Ready};
-use crate::model::EngineModel;
+use crate::model::{EngineModel, ModelKey};
+use crate::service::{Generation, Message, Preparation, Ready};
+use crate::shared::Shared;
+use crate::station::Station;
 
-/// What is to be made ready, or let go.
-pub(crate) enum Preparation {
-    Prepare { partition: PartitionId, units: UnitMask, models: Vec<ModelId> },
-    Discard(PartitionId),
+enum Task {
+    Begin(Weak<Shared>),
+    Prepare(Generation, Preparation),
+    Discard(Generation, UnitMask),
+    KeepOnly(Generation),
 }
 
-/// The thread, and the way to it.
+/// The way to the thread, which ends when this is dropped.
 pub(crate) struct Preparer {
-    tasks: Option<Sender<Preparation>>,
-    thread: Option<JoinHandle<()>>,
+    tasks: Sender<Task>,
 }
 
 impl Preparer {
-    pub(crate) fn start(
-        device: Arc<dyn Device>,
-        units: UnitSet,
-        models: Arc<[EngineModel]>,
-        driver: Sender<Message>,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn start(device: Arc<dyn Device>, units: UnitSet) -> std::io::Result<Self> {
         let (tasks, received) = channel();
-        let mut bench = Bench { device, units, models, partitions: HashMap::new() };
-        let thread = thread::Builder::new()
-            .name("weft-prepare".into())
-            .spawn(move || bench.work(&received, &driver))?;
-        Ok(Self { tasks: Some(tasks), thread: Some(thread) })
+        let mut bench = Bench { device, units, shared: Weak::new(), stations: HashMap::new() };
+        thread::Builder::new().name("weft-prepare".into()).spawn(move || bench.work(&received))?;
+        Ok(Self { tasks })
     }
 
-    pub(crate) fn send(&self, task: Preparation) {
+    /// Tells this engine what is ready from now on.
+    pub(crate) fn tells(&self, shared: Weak<Shared>) {
+        self.send(Task::Begin(shared));
+    }
+
+    pub(crate) fn prepare(&self, generation: Generation, preparation: Preparation) {
+        self.send(Task::Prepare(generation, preparation));
+    }
+
+    /// Lets go of a partition, unless a later service has asked for it.
+    pub(crate) fn discard(&self, generation: Generation, units: UnitMask) {
+        self.send(Task::Discard(generation, units));
+    }
+
+    /// Lets go of what a service has not asked for.
+    pub(crate) fn keep_only(&self, generation: Generation) {
+        self.send(Task::KeepOnly(generation));
+    }
+
+    fn send(&self, task: Task) {
         // The thread ends only when its sender is dropped.
-        if let Some(tasks) = &self.tasks {
-            let _ = tasks.send(task);
-        }
-    }
-}
-
-impl Drop for Preparer {
-    fn drop(&mut self) {
-        self.tasks = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let _ = self.tasks.send(task);
     }
 }
 
@@ -59,49 +63,100 @@ struct Bench {
     device: Arc<dyn Device>,
     /// All units of the device, by the numbers that the scheduler counts them with.
     units: UnitSet,
-    models: Arc<[EngineModel]>,
-    partitions: HashMap<PartitionId, Arc<dyn Partition>>,
+    shared: Weak<Shared>,
+    stations: HashMap<UnitMask, Kept>,
+}
+
+struct Kept {
+    station: Arc<Station>,
+    /// With the last service that asked for each.
+    executables: HashMap<ModelKey, (Arc<Buckets>, Generation)>,
+    wanted: Generation,
 }
 
 impl Bench {
-    fn work(&mut self, tasks: &Receiver<Preparation>, driver: &Sender<Message>) {
+    fn work(&mut self, tasks: &Receiver<Task>) {
         while let Ok(task) = tasks.recv() {
             match task {
-                Preparation::Prepare { partition, units, models } => {
-                    let ready = self.prepare(partition, units, &models);
-                    let _ = driver.send(Message::Prepared(partition, ready));
+                Task::Begin(shared) => self.shared = shared,
+                Task::Prepare(generation, preparation) => {
+                    let partition = preparation.partition;
+                    let ready = self.prepare(generation, &preparation);
+                    self.tell(generation, partition, ready);
                 }
-                Preparation::Discard(partition) => {
-                    self.partitions.remove(&partition);
+                Task::Discard(generation, units) => {
+                    self.stations.retain(|other, kept| *other != units || kept.wanted > generation);
+                }
+                Task::KeepOnly(generation) => {
+                    self.stations.retain(|_, kept| kept.wanted >= generation);
+                    for kept in self.stations.values_mut() {
+                        kept.executables.retain(|_, (_, wanted)| *wanted >= generation);
+                    }
                 }
             }
         }
     }
 
+    fn tell(
+        &self,
+        generation: Generation,
+        partition: PartitionId,
+        ready: Result<Ready, DeviceError>,
+    ) {
+        if let Some(shared) = self.shared.upgrade() {
+            if let Err(error) = &ready {
+                shared.observer.preparation_failed(&error.to_string());
+            }
+            shared.tell(generation, Message::Prepared(partition, ready));
+        }
+    }
+
     fn prepare(
         &mut self,
-        id: PartitionId,
-        units: UnitMask,
-        models: &[ModelId],
+        generation: Generation,
+        preparation: &Preparation,
     ) -> Result<Ready, DeviceError> {
-        let partition = match self.partitions.get(&id) {
-            Some(partition) => partition.clone(),
-            None => {
-                let all = self.units.as_slice();
-                let units: UnitSet = units.iter().map(|unit| all[unit as usize]).collect();
-                let partition = self.device.partition(&units)?;
-                self.partitions.insert(id, partition.clone());
-                partition
-            }
+        let kept = match self.stations.remove(&preparation.units) {
+            Some(kept) => kept,
+            None => self.open(preparation.units, generation)?,
         };
-        let ready = |&id: &ModelId| {
-            let model = &self.models[id.index()];
-            let sizes = bucket_sizes(model.served.largest_batch() as usize);
-            let executables =
-                Buckets::prepare(&*partition, &*model.loaded, &sizes, &model.dimensions)?;
-            Ok((id, Arc::new(executables)))
+        let kept = self.stations.entry(preparation.units).or_insert(kept);
+        kept.wanted = generation;
+        let ready = |(id, model): &(ModelId, EngineModel)| {
+            let executables = kept.executables(model, generation)?;
+            Ok((*id, executables))
         };
-        let models = models.iter().map(ready).collect::<Result<_, DeviceError>>()?;
-        Ok(Ready { partition, models })
+        let executables =
+            preparation.models.iter().map(ready).collect::<Result<_, DeviceError>>()?;
+        Ok(Ready { station: self.stations[&preparation.units].station.clone(), executables })
+    }
+
+    fn open(&self, units: UnitMask, wanted: Generation) -> Result<Kept, DeviceError> {
+        let all = self.units.as_slice();
+        let units: UnitSet = units.iter().map(|unit| all[unit as usize]).collect();
+        let partition = self.device.partition(&units)?;
+        let name = format!("weft-units-{units}");
+        let station = Station::start(name, partition, self.shared.clone())
+            .map_err(|error| DeviceError::Failed(format!("cannot start a thread: {error}")))?;
+        Ok(Kept { station: Arc::new(station), executables: HashMap::new(), wanted })
+    }
+}
+
+impl Kept {
+    fn executables(
+        &mut self,
+        model: &EngineModel,
+        generation: Generation,
+    ) -> Result<Arc<Buckets>, DeviceError> {
+        if let Some((executables, wanted)) = self.executables.get_mut(&model.key) {
+            *wanted = generation;
+            return Ok(executables.clone());
+        }
+        let sizes = bucket_sizes(model.served.largest_batch() as usize);
+        let partition = &*self.station.partition;
+        let prepared = Buckets::prepare(partition, &*model.loaded, &sizes, &model.dimensions)?;
+        let prepared = Arc::new(prepared);
+        self.executables.insert(model.key, (prepared.clone(), generation));
+        Ok(prepared)
     }
 }

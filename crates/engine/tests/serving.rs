@@ -1,14 +1,19 @@
 //! An engine on the CPU device, with every policy: answers are those of the model alone, whatever they were batched with.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use weft_cpu::CpuDevice;
 use weft_device::{Buckets, Device};
-use weft_engine::{Engine, EngineDevice, EngineModel, InferError};
-use weft_ir::{Dimensions, Value};
+use weft_engine::{
+    Answer, Engine, EngineDevice, EngineModel, InferError, ModelKey, StartError, Submission,
+    Ticket, Unobserved,
+};
+use weft_ir::operators::layout::concat;
+use weft_ir::{Dimensions, Tensor, Value};
 use weft_scheduler::plan::Slo;
 use weft_scheduler::policies::{ALL, KnownPolicy};
 use weft_scheduler::{Profile, ProfilePoint, Refusal, ServedModel, Span};
@@ -26,6 +31,7 @@ fn model(device: &CpuDevice, name: &str, slo_ms: f64) -> EngineModel {
         dram_bytes: 0.0,
     };
     EngineModel {
+        key: ModelKey::unused(),
         loaded: device.load(name, &graph).expect("it loads"),
         dimensions: Dimensions::batch(1),
         served: ServedModel {
@@ -38,16 +44,43 @@ fn model(device: &CpuDevice, name: &str, slo_ms: f64) -> EngineModel {
     }
 }
 
-fn engine(known: &'static KnownPolicy, slo_ms: f64) -> Engine {
-    let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
-    let models = NAMES.map(|name| model(&device, name, slo_ms)).to_vec();
-    let on = EngineDevice {
-        units: device.units(),
-        device,
-        bandwidth_bytes_per_s: 1e10,
-        memory_bytes: 1 << 30,
-    };
-    Engine::start(on, models, |served| known.make(served)).expect("threads start")
+struct Served {
+    engine: Engine,
+    models: Vec<EngineModel>,
+}
+
+impl Served {
+    fn by(policy: &str, slo_ms: f64) -> Self {
+        let known = ALL.iter().find(|known| known.name == policy).expect("it is there");
+        let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
+        let models = NAMES.map(|name| model(&device, name, slo_ms)).to_vec();
+        let on = EngineDevice {
+            units: device.units(),
+            device,
+            bandwidth_bytes_per_s: 1e10,
+            memory_bytes: 1 << 30,
+        };
+        let make = Box::new(|served| known.make(served));
+        let engine = Engine::start(on, make, Arc::new(Unobserved)).expect("threads start");
+        engine.serve(models.clone()).expect("they are prepared");
+        Self { engine, models }
+    }
+
+    fn infer(&self, which: usize, inputs: Vec<Value>) -> Result<Answer, InferError> {
+        self.engine.infer(self.models[which].key, inputs)
+    }
+
+    fn submit(
+        &self,
+        which: usize,
+        (inputs, rows): (Vec<Value>, u32),
+        timeout: Option<Duration>,
+    ) -> (Receiver<Result<Answer, InferError>>, Ticket) {
+        let (answer, answered) = channel();
+        let reply = Box::new(move |result| drop(answer.send(result)));
+        let submission = Submission { model: self.models[which].key, inputs, rows, timeout };
+        (answered, self.engine.submit(submission, reply))
+    }
 }
 
 fn inputs(name: &str, seed: u64) -> Vec<Value> {
@@ -86,19 +119,18 @@ fn many_callers_get_their_own_answers_under_every_policy() {
         .iter()
         .map(|name| (0..4).map(|seed| alone(name, &inputs(name, seed))).collect())
         .collect();
-    for known in ALL {
-        let engine = engine(known, 60_000.0);
+    for KnownPolicy { name: policy, .. } in ALL {
+        let served = Served::by(policy, 60_000.0);
         thread::scope(|scope| {
             for caller in 0..4u64 {
-                let (engine, expected) = (&engine, &expected);
+                let (served, expected) = (&served, &expected);
                 scope.spawn(move || {
                     for round in 0..6 {
                         let which = (caller as usize + round) % NAMES.len();
-                        let answer = engine.infer(NAMES[which], inputs(NAMES[which], caller));
-                        let answer =
-                            answer.unwrap_or_else(|error| panic!("{}: {error}", known.name));
-                        let off = difference(&answer, &expected[which][caller as usize]);
-                        assert!(off < 1e-4, "{}: off by {off}", known.name);
+                        let answer = served.infer(which, inputs(NAMES[which], caller));
+                        let answer = answer.unwrap_or_else(|error| panic!("{policy}: {error}"));
+                        let off = difference(&answer.outputs, &expected[which][caller as usize]);
+                        assert!(off < 1e-4, "{policy}: off by {off}");
                     }
                 });
             }
@@ -107,42 +139,122 @@ fn many_callers_get_their_own_answers_under_every_policy() {
 }
 
 #[test]
+fn rows_that_came_together_are_answered_together() {
+    let name = NAMES[0];
+    let alone: Vec<Vec<Value>> = (0..7).map(|seed| alone(name, &inputs(name, seed))).collect();
+    let tensors: Vec<Tensor> = (0..7)
+        .map(|seed| inputs(name, seed).remove(0).into_tensor().expect("it is a tensor"))
+        .collect();
+    let together = concat(&tensors.iter().collect::<Vec<_>>(), 0).expect("they are alike");
+    let expected: Vec<&Tensor> = alone.iter().map(|one| one[0].tensor().unwrap()).collect();
+    let expected = concat(&expected, 0).expect("they are alike");
+    for KnownPolicy { name: policy, .. } in ALL {
+        let served = Served::by(policy, 60_000.0);
+        let (answered, _) = served.submit(0, (vec![together.clone().into()], 7), None);
+        let answer = answered.recv().unwrap().unwrap_or_else(|error| panic!("{policy}: {error}"));
+        assert_eq!(answer.outputs[0].tensor().unwrap().shape(), expected.shape(), "{policy}");
+        let off = difference(&answer.outputs, &[expected.clone().into()]);
+        assert!(off < 1e-4, "{policy}: off by {off}");
+    }
+}
+
+#[test]
 fn what_cannot_be_in_time_is_refused_and_says_why() {
-    let known = ALL.iter().find(|known| known.name == "weft").expect("it is there");
-    let engine = engine(known, 60_000.0);
-    engine.infer(NAMES[0], inputs(NAMES[0], 0)).expect("there is time");
-    let (answer, answered) = channel();
-    let reply = Box::new(move |result| answer.send(result).expect("somebody waits"));
-    let id = engine.model(NAMES[0]).expect("it is served");
-    engine.submit(id, inputs(NAMES[0], 0), Some(Duration::from_micros(5)), reply);
+    let served = Served::by("weft", 60_000.0);
+    served.infer(0, inputs(NAMES[0], 0)).expect("there is time");
+    let hurry = Some(Duration::from_micros(5));
+    let (answered, _) = served.submit(0, (inputs(NAMES[0], 0), 1), hurry);
     let refused = answered.recv().expect("an answer comes").unwrap_err();
     assert!(matches!(refused, InferError::Refused(Refusal::TooLate { .. })), "{refused}");
-    let unknown = engine.infer("unheard", Vec::new()).unwrap_err();
-    assert!(matches!(unknown, InferError::UnknownModel(_)));
+    let unknown = served.engine.infer(ModelKey::unused(), Vec::new()).unwrap_err();
+    assert!(matches!(unknown, InferError::NotServed));
 }
 
 #[test]
 fn wrong_inputs_fail_their_caller_alone() {
-    let known = ALL.iter().find(|known| known.name == "time-sharing").expect("it is there");
-    let engine = engine(known, 60_000.0);
-    let wrong = engine.infer(NAMES[0], Vec::new()).unwrap_err();
+    let served = Served::by("time-sharing", 60_000.0);
+    let wrong = served.infer(0, Vec::new()).unwrap_err();
     assert!(matches!(wrong, InferError::Device(_)), "{wrong}");
-    engine.infer(NAMES[0], inputs(NAMES[0], 0)).expect("others are served");
+    served.infer(0, inputs(NAMES[0], 0)).expect("others are served");
+}
+
+#[test]
+fn a_cancelled_request_is_not_answered_and_holds_up_no_one() {
+    let served = Served::by("weft", 60_000.0);
+    let submitted: Vec<_> =
+        (0..16).map(|seed| served.submit(1, (inputs(NAMES[1], seed), 1), None)).collect();
+    for (_, ticket) in submitted.iter().skip(1).step_by(2) {
+        ticket.cancel();
+    }
+    for (answered, _) in submitted.iter().step_by(2) {
+        assert!(answered.recv().expect("nobody cancelled it").is_ok());
+    }
+    for (answered, _) in submitted.iter().skip(1).step_by(2) {
+        // It may have run before it was cancelled.
+        if let Ok(answer) = answered.recv() {
+            assert!(answer.is_ok());
+        }
+    }
+    served.infer(1, inputs(NAMES[1], 0)).expect("others are served");
 }
 
 #[test]
 fn an_engine_that_stops_ends_what_it_accepted() {
-    let known = ALL.iter().find(|known| known.name == "weft").expect("it is there");
-    let engine = engine(known, 60_000.0);
-    let (answer, answered) = channel();
-    for seed in 0..8 {
-        let answer = answer.clone();
-        let id = engine.model(NAMES[1]).expect("it is served");
-        let reply = Box::new(move |result| drop(answer.send(result)));
-        engine.submit(id, inputs(NAMES[1], seed), None, reply);
+    let served = Served::by("weft", 60_000.0);
+    let submitted: Vec<_> =
+        (0..8).map(|seed| served.submit(1, (inputs(NAMES[1], seed), 1), None)).collect();
+    drop(served);
+    for (answered, _) in submitted {
+        assert!(answered.recv().expect("it was accepted").is_ok());
     }
-    drop((engine, answer));
-    let results: Vec<_> = answered.iter().collect();
-    assert_eq!(results.len(), 8);
-    assert!(results.iter().all(Result::is_ok));
+}
+
+#[test]
+fn models_come_and_go_while_others_are_served() {
+    for KnownPolicy { name: policy, .. } in ALL {
+        let served = Served::by(policy, 60_000.0);
+        let expected = alone(NAMES[0], &inputs(NAMES[0], 1));
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let callers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut count = 0;
+                        while !is_over.load(Ordering::Relaxed) {
+                            let answer = served.infer(0, inputs(NAMES[0], 1));
+                            let answer = answer.unwrap_or_else(|error| panic!("{policy}: {error}"));
+                            assert!(difference(&answer.outputs, &expected) < 1e-4);
+                            count += 1;
+                        }
+                        count
+                    })
+                })
+                .collect();
+            for _ in 0..4 {
+                served.engine.serve(vec![served.models[0].clone()]).expect("it is prepared");
+                let gone = served.infer(1, inputs(NAMES[1], 0)).unwrap_err();
+                assert!(matches!(gone, InferError::NotServed), "{policy}: {gone}");
+                served.engine.serve(served.models.clone()).expect("they are prepared");
+                served.infer(1, inputs(NAMES[1], 0)).expect("it is back");
+            }
+            is_over.store(true, Ordering::Relaxed);
+            let answered: u32 = callers.into_iter().map(|caller| caller.join().unwrap()).sum();
+            assert!(answered > 0, "{policy}");
+        });
+    }
+}
+
+#[test]
+fn models_that_cannot_be_prepared_leave_those_before() {
+    let served = Served::by("weft", 60_000.0);
+    let mut broken = served.models[1].clone();
+    broken.key = ModelKey::unused();
+    broken.dimensions = Dimensions { batch: 1, named: [("N".into(), 0)].into(), otherwise: None };
+    let device = CpuDevice::new().expect("there is a CPU");
+    let graph = build("tiny_bert", &ZooOptions::default()).expect("the zoo has it");
+    broken.loaded = device.load("tiny_bert", &graph).expect("it loads");
+    let with_broken = vec![served.models[0].clone(), broken];
+    assert!(matches!(served.engine.serve(with_broken), Err(StartError::Device(_))));
+    served.infer(0, inputs(NAMES[0], 0)).expect("it is served as before");
+    served.infer(1, inputs(NAMES[1], 0)).expect("it is served as before");
 }

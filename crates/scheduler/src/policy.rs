@@ -22,6 +22,9 @@ pub enum Event {
     Started,
     /// A request came.
     Arrived(Request),
+    /// Requests of one model came together, such as the rows of one call: none is launched before all have found their
+    /// place, so that they can share a batch.
+    ArrivedTogether(Vec<Request>),
     /// A launch has ended.
     Finished(LaunchId),
     /// All models that a partition was last asked to be prepared for can run on it from now on.

@@ -139,13 +139,34 @@ fn every_batch_gives_its_own_results_whatever_it_is_padded_to() {
 }
 
 #[test]
-fn what_has_no_batch_is_refused() {
+fn what_has_no_batch_runs_for_one_caller_at_a_time() {
     let fixed = model(Dimension::Known(1));
-    let prepared = Buckets::prepare(&Noted::default(), &fixed, &[1, 2], &Dimensions::batch(1));
-    let error = prepared.err().unwrap().to_string();
-    assert!(error.contains("'sums'") && error.contains("batch"), "{error}");
+    let partition = Noted::default();
+    let buckets = Buckets::prepare(&partition, &fixed, &[1, 2], &Dimensions::batch(1)).unwrap();
+    assert_eq!(buckets.sizes(), [1]);
+    let mut other = inputs(1);
+    other[1] = Tensor::vector(vec![1f32, 2.0]).into();
+    let apart = buckets.run_together(&[inputs(1), other.clone()]);
+    for (outputs, inputs) in apart.iter().zip([inputs(1), other]) {
+        assert_eq!(outputs.as_ref().unwrap(), &buckets.run(&inputs).unwrap());
+    }
+}
+
+#[test]
+fn sizes_are_limited() {
     assert!(buckets(&Noted::default(), &[]).is_err());
     assert!(buckets(&Noted::default(), &(1..40).collect::<Vec<_>>()).is_err());
+}
+
+#[test]
+fn a_batch_that_is_cut_and_joined_is_what_it_was() {
+    let buckets = buckets(&Noted::default(), &[1, 2, 4]).unwrap();
+    let whole = inputs(5);
+    let parts = [0..1, 1..4, 4..5].map(|entries| {
+        let part = buckets.cut(&whole, entries).unwrap();
+        buckets.run(&part).unwrap()
+    });
+    assert_eq!(buckets.join(parts.into()).unwrap(), buckets.run(&whole).unwrap());
 }
 
 #[test]

@@ -163,7 +163,7 @@ impl<'a> Stage<'a> {
     }
 
     fn arrive(&mut self, request: Request) {
-        let is_refused = self.serving.arrive(request, request.arrived, &mut self.actions).is_err();
+        let is_refused = self.serving.arrive(&[request], request.arrived, &mut self.actions) > 0;
         self.lose(request.model, u32::from(is_refused));
         self.carry_out(request.arrived);
     }

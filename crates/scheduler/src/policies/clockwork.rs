@@ -148,6 +148,9 @@ impl Policy for Clockwork {
             Event::Started => self.whole.prepare(actions),
             Event::Prepared(_) => self.whole.activate(actions),
             Event::Arrived(request) => self.arrive(request, now, actions),
+            Event::ArrivedTogether(requests) => {
+                requests.into_iter().for_each(|request| self.arrive(request, now, actions));
+            }
             Event::Finished(launch) => {
                 if let Some(ended) = self.whole.finish(launch) {
                     self.models[ended.model.index()].observe(&ended, now);

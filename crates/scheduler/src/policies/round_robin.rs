@@ -83,6 +83,9 @@ impl Policy for RoundRobin {
             Event::Started => self.whole.prepare(actions),
             Event::Prepared(_) => self.whole.activate(actions),
             Event::Arrived(request) => self.arrive(request, actions),
+            Event::ArrivedTogether(requests) => {
+                requests.into_iter().for_each(|request| self.arrive(request, actions));
+            }
             Event::Finished(launch) => {
                 self.whole.finish(launch);
             }

@@ -51,12 +51,78 @@ impl Policy for FixedServing {
                 self.prepared.extend(ready);
                 self.serving.switch(&self.prepared, now, actions);
             }
+            // Refusals are among the actions.
             Event::Arrived(request) => {
-                // The refusal is among the actions.
-                let _ = self.serving.arrive(request, now, actions);
+                self.serving.arrive(&[request], now, actions);
+            }
+            Event::ArrivedTogether(requests) => {
+                self.serving.arrive(&requests, now, actions);
             }
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::policy::PartitionId;
+    use crate::profile::{Profile, ProfilePoint};
+    use crate::request::{Request, RequestId};
+    use crate::served::ServedModel;
+    use crate::time::Span;
+
+    fn policy() -> FixedServing {
+        let point = |batch| ProfilePoint {
+            batch,
+            units: 1,
+            latency: Span::from_us(100.0 + 10.0 * f64::from(batch)),
+            dram_bytes: 0.0,
+        };
+        let model = ServedModel {
+            profile: Arc::new(Profile::new(&[point(1), point(8)], 1).unwrap()),
+            slo: None,
+            expected_per_s: 1.0,
+            weight: 1.0,
+            priority: 0,
+        };
+        let device = ServedDevice {
+            models: vec![model],
+            units: 1,
+            bandwidth_bytes_per_s: 1e9,
+            memory_bytes: 1 << 20,
+        };
+        FixedServing::new("one", device, vec![(1, vec![(ModelId(0), 8)])])
+    }
+
+    #[test]
+    fn requests_that_came_together_run_together() {
+        let mut policy = policy();
+        let mut actions = Vec::new();
+        policy.react(Event::Started, Time::START, &mut actions);
+        policy.react(Event::Prepared(PartitionId(0)), Time::START, &mut actions);
+        let deadlines = [Time::NEVER, Time::START + Span::from_us(1e6)];
+        for (round, deadline) in deadlines.into_iter().enumerate() {
+            actions.clear();
+            let request = |id| Request {
+                id: RequestId(id + 10 * round as u64),
+                model: ModelId(0),
+                arrived: Time::START,
+                deadline,
+            };
+            let requests: Vec<Request> = (0..5).map(request).collect();
+            let ids: Vec<RequestId> = requests.iter().map(|request| request.id).collect();
+            policy.react(Event::ArrivedTogether(requests), Time::START, &mut actions);
+            let launched = actions.iter().find_map(|action| match action {
+                Action::Launch { requests, launch, .. } => Some((requests.clone(), *launch)),
+                _ => None,
+            });
+            let (launched, launch) = launched.expect("the partition is free");
+            assert_eq!(launched, ids);
+            policy.react(Event::Finished(launch), Time::START, &mut actions);
         }
     }
 }

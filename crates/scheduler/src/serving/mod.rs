@@ -201,24 +201,22 @@ impl Serving {
         }
     }
 
-    /// Takes in a request that came, or says why not.
-    pub fn arrive(
-        &mut self,
-        request: Request,
-        now: Time,
-        actions: &mut Vec<Action>,
-    ) -> Result<(), Refusal> {
-        let outcome = self.route(request, now);
-        match outcome {
-            Ok(place) => {
-                self.launch(place, now, actions);
-                Ok(())
-            }
-            Err(why) => {
-                actions.push(Action::Refuse { request: request.id, why });
-                Err(why)
+    /// Takes in requests of one model that came together, and runs what can run; counts those that are refused.
+    pub fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) -> u32 {
+        let mut refused = 0;
+        let mut reached: Vec<usize> = Vec::new();
+        for &request in requests {
+            match self.route(request, now) {
+                Ok(place) if reached.contains(&place) => {}
+                Ok(place) => reached.push(place),
+                Err(why) => {
+                    refused += 1;
+                    actions.push(Action::Refuse { request: request.id, why });
+                }
             }
         }
+        reached.into_iter().for_each(|place| self.launch(place, now, actions));
+        refused
     }
 
     /// Puts a request into the lane where it costs the least; where that is too late, it is too late everywhere.

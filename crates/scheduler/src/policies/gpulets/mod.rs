@@ -101,7 +101,7 @@ impl Gpulets {
             self.switch_if_prepared(now, actions);
         }
         // The refusal is among the actions.
-        let _ = self.serving.arrive(request, now, actions);
+        self.serving.arrive(&[request], now, actions);
     }
 
     fn switch_if_prepared(&mut self, now: Time, actions: &mut Vec<Action>) {
@@ -133,6 +133,9 @@ impl Policy for Gpulets {
                 self.switch_if_prepared(now, actions);
             }
             Event::Arrived(request) => self.arrive(request, now, actions),
+            Event::ArrivedTogether(requests) => {
+                requests.into_iter().for_each(|request| self.arrive(request, now, actions));
+            }
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
         }

@@ -9,6 +9,7 @@ use crate::identity::ModelId;
 use crate::latency::PredictionError;
 use crate::layout::{Layout, LayoutFound, LayoutTask};
 use crate::policy::{Action, Event, PartitionId, Policy};
+use crate::request::Request;
 use crate::served::ServedDevice;
 use crate::serving::{Serving, ServingPartition};
 use crate::time::{Span, Time};
@@ -94,6 +95,17 @@ impl Weft {
             refused: 0,
             lost: 0.0,
             device,
+        }
+    }
+
+    fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) {
+        for request in requests {
+            self.rates[request.model.index()].arrive(now);
+        }
+        self.arrived += requests.len() as u32;
+        self.refused += self.serving.arrive(requests, now, actions);
+        if now.since(self.looked_at) >= LOOK_INTERVAL {
+            self.look(now, actions);
         }
     }
 
@@ -195,14 +207,8 @@ impl Policy for Weft {
                 let expected = self.device.models.iter().map(|model| model.expected_per_s);
                 self.plan(expected.collect(), now, actions);
             }
-            Event::Arrived(request) => {
-                self.rates[request.model.index()].arrive(now);
-                self.arrived += 1;
-                self.refused += u32::from(self.serving.arrive(request, now, actions).is_err());
-                if now.since(self.looked_at) >= LOOK_INTERVAL {
-                    self.look(now, actions);
-                }
-            }
+            Event::Arrived(request) => self.arrive(&[request], now, actions),
+            Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Planned(found) => self.consider(&found, now, actions),
             Event::Prepared(id) => {

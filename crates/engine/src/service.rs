@@ -1,0 +1,304 @@
+//! A service: one policy over one set of models, the requests that wait for it and the partitions it has. It is told what
+//! happens and says what is to be done; who holds it does that.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weft_device::{Buckets, DeviceError};
+use weft_scheduler::{
+    Action, Event, LaunchId, LayoutFound, LayoutTask, ModelId, PartitionId, Policy, Request,
+    RequestId, Span, Time, UnitMask,
+};
+
+use crate::call::{Call, Piece, Row, pieces};
+use crate::error::InferError;
+use crate::model::{EngineModel, ModelKey};
+use crate::station::{Job, Station};
+
+/// Numbers the services of an engine, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Generation(pub(crate) u64);
+
+/// A partition with models that are ready on it.
+pub(crate) struct Ready {
+    pub(crate) station: Arc<Station>,
+    pub(crate) executables: Vec<(ModelId, Arc<Buckets>)>,
+}
+
+/// What somebody who works for a service has to say.
+pub(crate) enum Message {
+    Finished(LaunchId),
+    Prepared(PartitionId, Result<Ready, DeviceError>),
+    Planned(Box<LayoutFound>),
+    Woken,
+}
+
+/// What is to be done once nobody waits for the service any more.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// Requests that end here.
+    pub(crate) answers: Vec<(Arc<Call>, InferError)>,
+    pub(crate) preparations: Vec<Preparation>,
+    /// Units whose partition is needed no more.
+    pub(crate) discards: Vec<UnitMask>,
+    pub(crate) plans: Vec<LayoutTask>,
+    pub(crate) wakes: Vec<Time>,
+}
+
+/// A partition to be made ready.
+pub(crate) struct Preparation {
+    pub(crate) partition: PartitionId,
+    pub(crate) units: UnitMask,
+    pub(crate) models: Vec<(ModelId, EngineModel)>,
+}
+
+/// A partition as the service knows it.
+pub(crate) struct Prepared {
+    pub(crate) units: UnitMask,
+    pub(crate) is_active: bool,
+    pub(crate) running: Option<Running>,
+    station: Option<Arc<Station>>,
+    executables: HashMap<ModelId, Arc<Buckets>>,
+}
+
+/// What a partition runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Running {
+    pub(crate) launch: LaunchId,
+    pub(crate) model: ModelId,
+    pub(crate) rows: u32,
+    pub(crate) since: Time,
+    pub(crate) expected: Span,
+}
+
+pub(crate) struct Service {
+    pub(crate) generation: Generation,
+    pub(crate) policy: Box<dyn Policy>,
+    /// By their ids.
+    pub(crate) models: Arc<[EngineModel]>,
+    places: HashMap<ModelKey, ModelId>,
+    pub(crate) waiting: HashMap<RequestId, Row>,
+    pub(crate) partitions: HashMap<PartitionId, Prepared>,
+    /// Launches that have not ended.
+    pub(crate) running: usize,
+    /// Preparations and plans that have not come back.
+    pub(crate) outstanding: usize,
+    /// Why what it began with could not be made ready.
+    pub(crate) failure: Option<DeviceError>,
+    /// Jobs wait for what another service still runs on the same units.
+    held: Option<Vec<(PartitionId, Job)>>,
+    next_request: u64,
+    actions: Vec<Action>,
+}
+
+impl Service {
+    pub(crate) fn new(
+        generation: Generation,
+        policy: Box<dyn Policy>,
+        models: Arc<[EngineModel]>,
+    ) -> Self {
+        let ids = (0u32..).map(ModelId);
+        Self {
+            generation,
+            policy,
+            places: models.iter().map(|model| model.key).zip(ids).collect(),
+            models,
+            waiting: HashMap::new(),
+            partitions: HashMap::new(),
+            running: 0,
+            outstanding: 0,
+            failure: None,
+            held: None,
+            next_request: 0,
+            actions: Vec::new(),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, now: Time, effects: &mut Effects) {
+        self.react(Event::Started, now, effects);
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.running == 0
+    }
+
+    /// From a model's arrival to its deadline; `None` where it is not served here.
+    pub(crate) fn objective(&self, model: ModelKey) -> Option<Option<Span>> {
+        let place = self.places.get(&model)?;
+        Some(self.models[place.index()].served.slo.map(|slo| slo.latency))
+    }
+
+    /// Takes in rows of a request.
+    pub(crate) fn arrive(&mut self, piece: Piece, now: Time, effects: &mut Effects) {
+        let Piece { call, rows } = piece;
+        let Some(&model) = self.places.get(&call.model) else {
+            return effects.answers.push((call, InferError::NotServed));
+        };
+        let mut request = |index: u32| {
+            let id = RequestId(self.next_request);
+            self.next_request += 1;
+            self.waiting.insert(id, Row { call: call.clone(), index });
+            Request { id, model, arrived: call.arrived, deadline: call.deadline }
+        };
+        let event = match rows.len() {
+            1 => Event::Arrived(request(rows.start)),
+            _ => Event::ArrivedTogether(rows.map(request).collect()),
+        };
+        self.react(event, now, effects);
+    }
+
+    pub(crate) fn tell(&mut self, message: Message, now: Time, effects: &mut Effects) {
+        match message {
+            Message::Woken => self.react(Event::Woken, now, effects),
+            Message::Finished(launch) => {
+                self.running -= 1;
+                for partition in self.partitions.values_mut() {
+                    partition.running.take_if(|running| running.launch == launch);
+                }
+                self.react(Event::Finished(launch), now, effects);
+            }
+            Message::Planned(found) => {
+                self.outstanding -= 1;
+                self.react(Event::Planned(found), now, effects);
+            }
+            Message::Prepared(id, Ok(ready)) => {
+                self.outstanding -= 1;
+                if let Some(prepared) = self.partitions.get_mut(&id) {
+                    prepared.station = Some(ready.station);
+                    prepared.executables.extend(ready.executables);
+                    self.react(Event::Prepared(id), now, effects);
+                }
+            }
+            Message::Prepared(id, Err(error)) => {
+                self.outstanding -= 1;
+                self.failure.get_or_insert(error);
+                self.react(Event::Unprepared(id), now, effects);
+            }
+        }
+    }
+
+    fn react(&mut self, event: Event, now: Time, effects: &mut Effects) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.policy.react(event, now, &mut actions);
+        for action in actions.drain(..) {
+            self.carry_out(action, now, effects);
+        }
+        self.actions = actions;
+    }
+
+    fn carry_out(&mut self, action: Action, now: Time, effects: &mut Effects) {
+        match action {
+            Action::Prepare { partition, units, models } => {
+                self.outstanding += 1;
+                let new = || Prepared {
+                    units,
+                    is_active: false,
+                    running: None,
+                    station: None,
+                    executables: HashMap::new(),
+                };
+                self.partitions.entry(partition).or_insert_with(new);
+                let models =
+                    models.into_iter().map(|id| (id, self.models[id.index()].clone())).collect();
+                effects.preparations.push(Preparation { partition, units, models });
+            }
+            Action::Discard(partition) => {
+                let discarded = self.partitions.remove(&partition);
+                effects.discards.extend(discarded.map(|partition| partition.units));
+            }
+            Action::Activate(partition) => self.set_active(partition, true),
+            Action::Deactivate(partition) => self.set_active(partition, false),
+            Action::Launch { launch, partition, model, requests, expected } => {
+                let rows = requests.iter().filter_map(|id| self.waiting.remove(id));
+                let job = (partition, model, launch);
+                let pieces = pieces(rows);
+                self.launch(job, pieces, expected, now);
+            }
+            Action::Refuse { request, why } => {
+                self.end(request, InferError::Refused(why), effects);
+            }
+            Action::Shed(request) => self.end(request, InferError::Shed, effects),
+            Action::Plan(task) => {
+                self.outstanding += 1;
+                effects.plans.push(*task);
+            }
+            Action::WakeAt(at) => effects.wakes.push(at),
+        }
+    }
+
+    fn set_active(&mut self, id: PartitionId, is_active: bool) {
+        if let Some(partition) = self.partitions.get_mut(&id) {
+            partition.is_active = is_active;
+        }
+    }
+
+    /// Has a batch run; one whose requests are all over runs empty, so that it ends like any other.
+    fn launch(
+        &mut self,
+        (id, model, launch): (PartitionId, ModelId, LaunchId),
+        pieces: Vec<Piece>,
+        expected: Span,
+        now: Time,
+    ) {
+        let partition = self.partitions.get_mut(&id).expect("launched where it was prepared");
+        let job = Job {
+            generation: self.generation,
+            launch,
+            model: self.models[model.index()].key,
+            units: partition.units,
+            executables: partition.executables[&model].clone(),
+            pieces,
+            launched: now,
+            expected,
+        };
+        self.running += 1;
+        partition.running = Some(Running { launch, model, rows: job.rows(), since: now, expected });
+        match &mut self.held {
+            Some(held) => held.push((id, job)),
+            None => partition.send(job),
+        }
+    }
+
+    /// From now on jobs wait.
+    pub(crate) fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// From now on jobs run, first those that waited.
+    pub(crate) fn release(&mut self) {
+        for (id, job) in self.held.take().unwrap_or_default() {
+            if let Some(partition) = self.partitions.get(&id) {
+                partition.send(job);
+            }
+        }
+    }
+
+    /// A row of a request is not served, and with it the whole request: its other rows have nobody to wait for them.
+    fn end(&mut self, request: RequestId, error: InferError, effects: &mut Effects) {
+        if let Some(row) = self.waiting.remove(&request) {
+            effects.answers.push((row.call, error));
+        }
+    }
+
+    /// All that waits, in the order in which it came.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Piece> {
+        let mut waiting: Vec<(RequestId, Row)> = self.waiting.drain().collect();
+        waiting.sort_by_key(|(id, _)| *id);
+        pieces(waiting.into_iter().map(|(_, row)| row))
+    }
+}
+
+impl Prepared {
+    /// Models that are ready on it, in the order of their ids.
+    pub(crate) fn models(&self) -> impl Iterator<Item = ModelId> {
+        let mut models: Vec<ModelId> = self.executables.keys().copied().collect();
+        models.sort_unstable();
+        models.into_iter()
+    }
+
+    fn send(&self, job: Job) {
+        if let Some(station) = &self.station {
+            station.run(job);
+        }
+    }
+}
