@@ -119,6 +119,11 @@ impl Buckets {
         Ok(Self { model: model.name().to_string(), sizes, executables, inputs, outputs })
     }
 
+    /// Whether any input has a batch.
+    pub fn is_batched(&self) -> bool {
+        self.inputs.iter().any(|input| input.is_batched)
+    }
+
     /// The batch sizes that are prepared, in increasing order.
     pub fn sizes(&self) -> &[usize] {
         &self.sizes

@@ -7,6 +7,7 @@ mod error;
 mod model;
 mod observer;
 mod preparing;
+mod profiling;
 mod service;
 mod shared;
 mod station;
@@ -24,6 +25,7 @@ pub use call::{Answer, Reply, Submission};
 pub use error::{InferError, StartError};
 pub use model::{EngineModel, ModelKey};
 pub use observer::{LaunchRecord, Observer, Unobserved};
+pub use profiling::{Profiling, ProfilingError, measure};
 pub use status::{EngineStatus, ModelStatus, PartitionStatus, RunningStatus};
 
 use alarm::Alarm;
