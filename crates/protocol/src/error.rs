@@ -18,3 +18,16 @@ pub enum ProtocolError {
     #[error("{0} is not supported")]
     Unsupported(String),
 }
+
+impl ProtocolError {
+    /// What is wrong with the tensor of this name.
+    pub(crate) fn tensor(name: &str, problem: String) -> Self {
+        Self::Tensor { name: name.to_owned(), problem }
+    }
+}
+
+impl From<String> for ProtocolError {
+    fn from(problem: String) -> Self {
+        Self::Malformed(problem)
+    }
+}
