@@ -63,6 +63,12 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// True or false.
+    pub fn flag(&self, problems: &mut Problems) -> Option<bool> {
+        let value = self.value.get_ref().as_bool();
+        value.or_else(|| self.refuse("true or false", problems))
+    }
+
     /// A whole number of at least 1.
     pub fn count(&self, problems: &mut Problems) -> Option<u32> {
         let integer = self.value.get_ref().as_integer();

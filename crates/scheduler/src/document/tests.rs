@@ -8,6 +8,8 @@ fn problems_of(text: &str) -> Vec<String> {
         if let Some(mut section) = section {
             let size = section.required("size", problems);
             size.and_then(|item| item.positive(problems));
+            let open = section.optional("open");
+            open.and_then(|item| item.flag(problems));
             section.close(problems);
         }
         root.close(problems);
@@ -22,7 +24,7 @@ fn problems_of(text: &str) -> Vec<String> {
 #[test]
 fn all_problems_are_found_at_once_and_in_order() {
     assert_eq!(
-        problems_of("count = 0x10\nname = 'a'\n[table]\nsize = 1_000"),
+        problems_of("count = 0x10\nname = 'a'\n[table]\nsize = 1_000\nopen = true"),
         Vec::<String>::new()
     );
     let text = "nmae = 'a'\ncount = 0\n[table]\nsize = -2.5\n\n[tabel]\n";
@@ -50,6 +52,8 @@ fn values_of_another_kind_are_refused_by_line() {
         ("count = 1\nname = 'a'\n[table]\nsize = inf", 4, "not inf"),
         ("count = 1\nname = 'a'\n[table]\nsize = nan", 4, "not nan"),
         ("count = 1\nname = 'a'\n[table]\n", 3, "'size' is missing"),
+        ("count = 1\nname = 'a'\n[table]\nsize = 1\nopen = 1", 5, "true or false, not 1"),
+        ("count = 1\nname = 'a'\n[table]\nsize = 1\nopen = 'true'", 5, "type string"),
         ("count = 1\nname = 'a'\n\ncount = 2", 4, "'count' is given twice"),
     ] {
         let found = problems_of(text);
