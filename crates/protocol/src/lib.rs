@@ -7,6 +7,7 @@ pub mod grpc;
 mod infer;
 pub mod json;
 mod limits;
+pub mod metadata;
 mod parameters;
 mod raw;
 mod shape;

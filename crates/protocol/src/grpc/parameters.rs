@@ -1,14 +1,14 @@
 //! Parameters as gRPC messages carry them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::inference::InferParameter;
 use super::inference::infer_parameter::ParameterChoice;
 use crate::infer::RegionRange;
 use crate::parameters::{OFFSET, ParameterValue, REGION, SIZE};
 
-pub(super) type Parameters = HashMap<String, InferParameter>;
+pub(super) type Parameters = BTreeMap<String, InferParameter>;
 
 pub(super) fn value(parameter: &InferParameter) -> ParameterValue<'_> {
     match &parameter.parameter_choice {

@@ -1,6 +1,6 @@
 //! Requests for inference over gRPC.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::vec::IntoIter;
 
 use bytes::Bytes;
@@ -56,7 +56,7 @@ impl InferRequest {
         }
         for input in self.inputs {
             let problem = |problem| ProtocolError::tensor(&input.name, problem);
-            let mut parameters = HashMap::new();
+            let mut parameters = BTreeMap::new();
             match &input.data {
                 TensorSource::Tensor(tensor) => {
                     message.raw_input_contents.push(raw_bytes(tensor).map_err(problem)?);
@@ -162,7 +162,7 @@ fn read_output(output: InferRequestedOutputTensor) -> Result<RequestedOutput, Pr
 }
 
 fn write_output(output: RequestedOutput) -> InferRequestedOutputTensor {
-    let mut parameters = HashMap::new();
+    let mut parameters = BTreeMap::new();
     if let Some(highest) = output.classification {
         let choice = ParameterChoice::Int64Param(highest as i64);
         parameters::insert(&mut parameters, "classification", choice);

@@ -1,6 +1,6 @@
 //! Answers to requests for inference over gRPC.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
@@ -24,7 +24,7 @@ impl InferResponse {
             let problem = |problem| ProtocolError::tensor(&output.name, problem);
             let data_type = output.tensor.data_type();
             let datatype = wire_name(data_type).ok_or_else(|| problem(nameless(data_type)))?;
-            let mut parameters = HashMap::new();
+            let mut parameters = BTreeMap::new();
             // Clients count through both lists at once, so an output in shared memory has its empty place.
             raw_output_contents.push(match &output.shared_memory {
                 Some(range) => {
@@ -45,7 +45,7 @@ impl InferResponse {
             model_name: self.model_name,
             model_version: self.model_version,
             id: self.id,
-            parameters: HashMap::new(),
+            parameters: BTreeMap::new(),
             outputs,
             raw_output_contents,
         })
