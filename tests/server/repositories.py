@@ -8,7 +8,12 @@ from onnx import TensorProto, helper
 
 from servers import PEERS_CODE
 
-TRITON_TYPES = {TensorProto.FLOAT: "TYPE_FP32", TensorProto.INT64: "TYPE_INT64", TensorProto.INT32: "TYPE_INT32"}
+TRITON_TYPES = {
+    TensorProto.FLOAT: "TYPE_FP32", TensorProto.DOUBLE: "TYPE_FP64", TensorProto.FLOAT16: "TYPE_FP16", TensorProto.BFLOAT16: "TYPE_BF16",
+    TensorProto.INT8: "TYPE_INT8", TensorProto.INT16: "TYPE_INT16", TensorProto.INT32: "TYPE_INT32", TensorProto.INT64: "TYPE_INT64",
+    TensorProto.UINT8: "TYPE_UINT8", TensorProto.UINT16: "TYPE_UINT16", TensorProto.UINT32: "TYPE_UINT32", TensorProto.UINT64: "TYPE_UINT64",
+    TensorProto.BOOL: "TYPE_BOOL", TensorProto.STRING: "TYPE_STRING",
+}
 MAX_BATCH = 64
 
 

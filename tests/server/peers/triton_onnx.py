@@ -26,7 +26,9 @@ class TritonPythonModel:
         given = [[triton.get_input_tensor_by_name(request, name).as_numpy() for name in self.inputs] for request in requests]
         rows = [arrays[0].shape[0] for arrays in given]
         batch = {name: numpy.concatenate([arrays[index] for arrays in given]) for index, name in enumerate(self.inputs)}
-        results = self.session.run(self.outputs, batch)
+        # Triton hands texts over as bytes, of which onnxruntime would take the representation.
+        texts = {name: numpy.vectorize(bytes.decode, otypes=[object])(array) for name, array in batch.items() if array.dtype == object}
+        results = self.session.run(self.outputs, {**batch, **texts})
         answers, start = [], 0
         for count in rows:
             tensors = [triton.Tensor(name, result[start:start + count]) for name, result in zip(self.outputs, results)]
