@@ -2,6 +2,7 @@
 
 use weft_ir::DataType;
 
+use crate::error::clipped;
 use crate::grpc::inference::DataType as ConfigType;
 
 /// The type, its name in inference messages, its value in a model's configuration.
@@ -30,6 +31,11 @@ pub fn wire_name(data_type: DataType) -> Option<&'static str> {
 /// The type that inference messages call by this name.
 pub fn from_wire_name(name: &str) -> Option<DataType> {
     TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+}
+
+/// The type that a message states, or what is wrong with it.
+pub(crate) fn stated(name: &str) -> Result<DataType, String> {
+    from_wire_name(name).ok_or_else(|| format!("'{}' is no data type", clipped(name)))
 }
 
 /// The value in a model's configuration; `TYPE_INVALID` for a type that the protocol has no name for.

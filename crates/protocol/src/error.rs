@@ -1,5 +1,8 @@
 //! What is wrong with a message.
 
+/// The most bytes of the sender's own words that an error repeats at a time.
+const MAX_QUOTED_BYTES: usize = 100;
+
 /// Why a message cannot be understood; the sender is to blame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
@@ -7,7 +10,7 @@ pub enum ProtocolError {
     #[error("{0}")]
     Malformed(String),
     /// One tensor is not what it should be.
-    #[error("tensor '{name}': {problem}")]
+    #[error("tensor '{}': {problem}", clipped(name))]
     Tensor {
         /// As the message calls it.
         name: String,
@@ -30,4 +33,9 @@ impl From<String> for ProtocolError {
     fn from(problem: String) -> Self {
         Self::Malformed(problem)
     }
+}
+
+/// The beginning of what the sender wrote, short enough to be repeated in an error.
+pub(crate) fn clipped(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_QUOTED_BYTES)]
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::ProtocolError;
+use crate::error::{ProtocolError, clipped};
 use crate::infer::{RegionRange, RequestParameters};
 
 /// The value of a parameter.
@@ -24,7 +24,7 @@ impl fmt::Display for ParameterValue<'_> {
             Self::Bool(value) => write!(f, "{value}"),
             Self::Integer(value) => write!(f, "{value}"),
             Self::Float(value) => write!(f, "{value}"),
-            Self::Text(value) => write!(f, "'{value}'"),
+            Self::Text(value) => write!(f, "'{}'", clipped(value)),
             Self::Other => f.write_str("an array, an object or null"),
         }
     }

@@ -9,7 +9,7 @@ use super::inference::infer_parameter::ParameterChoice;
 use super::inference::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
 use super::inference::{InferTensorContents, ModelInferRequest};
 use super::{contents, parameters};
-use crate::data_types::{from_wire_name, wire_name};
+use crate::data_types::{stated, wire_name};
 use crate::error::ProtocolError;
 use crate::infer::{InferRequest, InputTensor, RequestParameters, RequestedOutput, TensorSource};
 use crate::limits::check_names;
@@ -91,9 +91,9 @@ impl Elements {
     }
 
     /// The next raw contents, or those of the input itself.
-    fn next(&mut self, contents: Option<InferTensorContents>) -> Result<Given, String> {
+    fn next(&mut self, contents: Option<Box<InferTensorContents>>) -> Result<Given, String> {
         match (&mut self.raw, contents) {
-            (None, Some(contents)) => Ok(Given::Contents(contents)),
+            (None, Some(contents)) => Ok(Given::Contents(*contents)),
             (None, None) => Err("has no data".into()),
             (Some(_), Some(_)) => Err("has contents beside the request's raw contents".into()),
             (Some(raw), None) => raw
@@ -124,8 +124,7 @@ fn read_input(
 ) -> Result<InputTensor, ProtocolError> {
     let InferInputTensor { name, datatype, shape, parameters: given_parameters, contents } = input;
     let problem = |problem| ProtocolError::tensor(&name, problem);
-    let data_type = from_wire_name(&datatype)
-        .ok_or_else(|| problem(format!("'{datatype}' is no data type")))?;
+    let data_type = stated(&datatype).map_err(problem)?;
     let shape =
         shape.into_iter().map(shape::dimension).collect::<Result<Vec<_>, _>>().map_err(problem)?;
     shape::count(&shape, data_type).map_err(problem)?;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::inference::ModelInferResponse;
 use super::inference::model_infer_response::InferOutputTensor;
 use super::{contents, parameters};
-use crate::data_types::{from_wire_name, wire_name};
+use crate::data_types::{stated, wire_name};
 use crate::error::ProtocolError;
 use crate::infer::{InferResponse, OutputTensor};
 use crate::limits::check_names;
@@ -71,8 +71,7 @@ fn read_output(
 ) -> Result<OutputTensor, ProtocolError> {
     let InferOutputTensor { name, datatype, shape, parameters: given, contents } = output;
     let problem = |problem| ProtocolError::tensor(&name, problem);
-    let data_type = from_wire_name(&datatype)
-        .ok_or_else(|| problem(format!("'{datatype}' is no data type")))?;
+    let data_type = stated(&datatype).map_err(problem)?;
     let shape =
         shape.into_iter().map(shape::dimension).collect::<Result<Vec<_>, _>>().map_err(problem)?;
     let mut parameters = TensorParameters::default();
@@ -83,7 +82,7 @@ fn read_output(
         return Err(ProtocolError::Unsupported("reading an output in shared memory".into()));
     }
     let tensor = match (raw, contents) {
-        (_, Some(contents)) => contents::tensor(data_type, shape, contents),
+        (_, Some(contents)) => contents::tensor(data_type, shape, *contents),
         (Some(bytes), None) => tensor_from_raw(data_type, shape, bytes),
         (None, None) => Err("has no data".into()),
     };

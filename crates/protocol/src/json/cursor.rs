@@ -310,3 +310,6 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

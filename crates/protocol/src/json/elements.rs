@@ -5,6 +5,7 @@ use weft_ir::{DataType, Element, Tensor};
 
 use super::cursor::Cursor;
 use crate::data_types::wire_name;
+use crate::error::clipped;
 use crate::limits::MAX_RANK;
 use crate::shape;
 
@@ -41,7 +42,7 @@ trait JsonElement: Element {
 
 /// What is wrong with a number that is none of this type.
 fn unfit<T: Element>(number: &str) -> String {
-    format!("{number} is no {}", wire_name(T::DATA_TYPE).unwrap_or_default())
+    format!("{} is no {}", clipped(number), wire_name(T::DATA_TYPE).unwrap_or_default())
 }
 
 macro_rules! integers {

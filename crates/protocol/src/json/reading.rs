@@ -5,8 +5,8 @@ use weft_ir::{DataType, Tensor};
 use super::body::ReceivedBody;
 use super::cursor::Cursor;
 use super::elements;
-use crate::data_types::from_wire_name;
-use crate::error::ProtocolError;
+use crate::data_types;
+use crate::error::{ProtocolError, clipped};
 use crate::infer::TensorSource;
 use crate::parameters::{ParameterValue, TensorParameters};
 use crate::raw::tensor_from_raw;
@@ -61,9 +61,7 @@ impl<'a> Members<'a> {
             let is_repeated = match member {
                 "name" => self.name.replace(cursor.text()?.into_owned()).is_some(),
                 "datatype" => {
-                    let name = cursor.text()?;
-                    let data_type =
-                        from_wire_name(&name).ok_or_else(|| format!("'{name}' is no data type"))?;
+                    let data_type = data_types::stated(&cursor.text()?)?;
                     self.data_type.replace(data_type).is_some()
                 }
                 "shape" => self.shape.replace(read_shape(cursor)?).is_some(),
@@ -140,7 +138,8 @@ fn read_shape(cursor: &mut Cursor<'_>) -> Result<Vec<usize>, String> {
     let mut shape = Vec::with_capacity(4);
     cursor.array(|cursor| -> Result<(), String> {
         let number = cursor.number()?;
-        let stated = number.parse().map_err(|_| format!("{number} in its shape is no INT64"))?;
+        let stated =
+            number.parse().map_err(|_| format!("{} in its shape is no INT64", clipped(number)))?;
         shape.push(shape::dimension(stated)?);
         Ok(())
     })?;
