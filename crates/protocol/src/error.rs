@@ -1,7 +1,7 @@
 //! What is wrong with a message.
 
-/// The most bytes of the sender's own words that an error repeats at a time.
-const MAX_QUOTED_BYTES: usize = 100;
+/// The most characters of the sender's own words that an error repeats at a time.
+const MAX_QUOTED_CHARACTERS: usize = 100;
 
 /// Why a message cannot be understood; the sender is to blame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,5 +37,8 @@ impl From<String> for ProtocolError {
 
 /// The beginning of what the sender wrote, short enough to be repeated in an error.
 pub(crate) fn clipped(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_QUOTED_BYTES)]
+    match text.char_indices().nth(MAX_QUOTED_CHARACTERS) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
 }
