@@ -5,10 +5,10 @@ use std::sync::Arc;
 use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
 use weft_ir::Graph;
 
-use crate::Isa;
 use crate::model::CpuModel;
 use crate::partition::CpuPartition;
 use crate::weights::WeightStore;
+use crate::{Isa, Priority};
 
 /// The cores of this machine that the process may use.
 #[derive(Debug)]
@@ -72,13 +72,30 @@ impl Device for CpuDevice {
     }
 
     fn partition(&self, units: &UnitSet) -> Result<Arc<dyn Partition>, DeviceError> {
+        self.partition_of(units, Priority::Normal)
+    }
+
+    fn background_partition(
+        &self,
+        units: &UnitSet,
+    ) -> Option<Result<Arc<dyn Partition>, DeviceError>> {
+        Some(self.partition_of(units, Priority::Background))
+    }
+}
+
+impl CpuDevice {
+    fn partition_of(
+        &self,
+        units: &UnitSet,
+        priority: Priority,
+    ) -> Result<Arc<dyn Partition>, DeviceError> {
         if units.is_empty() {
             return Err(DeviceError::NoUnits);
         }
         if let Some(unit) = units.iter().find(|unit| !self.cores.contains(unit)) {
             return Err(DeviceError::NoSuchUnit { unit, available: self.units().to_string() });
         }
-        Ok(Arc::new(CpuPartition::new(units, self.isa)?))
+        Ok(Arc::new(CpuPartition::new(units, self.isa, priority)?))
     }
 }
 

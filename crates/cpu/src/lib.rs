@@ -21,5 +21,5 @@ pub use aligned::{AlignedBuffer, AllocationError};
 pub use device::CpuDevice;
 pub use isa::{Isa, IsaError, SimdTask};
 pub use peak::peak_gflops;
-pub use pool::{Pool, PoolError, Scratch, Worker};
+pub use pool::{Pool, PoolError, Priority, Scratch, Worker};
 pub use shared_output::SharedOutput;

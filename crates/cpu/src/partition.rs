@@ -6,7 +6,7 @@ use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
 
 use crate::model::CpuModel;
 use crate::plan::{CpuExecutable, build, let_go};
-use crate::{AlignedBuffer, Isa, Pool};
+use crate::{AlignedBuffer, Isa, Pool, Priority};
 
 /// What runs on one partition: its pool, and its arena.
 pub(crate) struct Lane {
@@ -37,8 +37,8 @@ pub(crate) struct CpuPartition {
 }
 
 impl CpuPartition {
-    pub(crate) fn new(units: &UnitSet, isa: Isa) -> Result<Self, DeviceError> {
-        let pool = Pool::new(units.as_slice(), isa)
+    pub(crate) fn new(units: &UnitSet, isa: Isa, priority: Priority) -> Result<Self, DeviceError> {
+        let pool = Pool::with_priority(units.as_slice(), isa, priority)
             .map_err(|error| DeviceError::Failed(error.to_string()))?;
         let arena = Mutex::new(Arena(AlignedBuffer::empty()));
         Ok(Self { units: units.clone(), isa, lane: Arc::new(Lane { pool, arena }) })

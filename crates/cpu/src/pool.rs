@@ -1,6 +1,7 @@
 //! Owns worker pools: one pinned thread per core, which run a closure together and sleep in between.
 
 mod barrier;
+mod priority;
 mod worker;
 
 use std::any::Any;
@@ -10,6 +11,7 @@ use std::thread::{JoinHandle, ThreadId};
 
 use crate::Isa;
 use barrier::{Barrier, Poisoned};
+pub use priority::Priority;
 pub use worker::{Scratch, Worker};
 
 /// The largest core number the operating system's affinity masks can name.
@@ -35,6 +37,9 @@ pub enum PoolError {
         /// The core.
         core: usize,
     },
+    /// The operating system refused to let a thread wait behind all others.
+    #[error("cannot give a worker thread the lowest priority")]
+    Priority,
     /// The operating system refused to start a thread.
     #[error("cannot start a worker thread: {reason}")]
     Spawn {
@@ -97,6 +102,11 @@ impl Shared {
 impl Pool {
     /// One worker per core, pinned to it.
     pub fn new(cores: &[usize], isa: Isa) -> Result<Self, PoolError> {
+        Self::with_priority(cores, isa, Priority::Normal)
+    }
+
+    /// One worker per core, pinned to it.
+    pub fn with_priority(cores: &[usize], isa: Isa, priority: Priority) -> Result<Self, PoolError> {
         for (index, &core) in cores.iter().enumerate() {
             if cores[..index].contains(&core) {
                 return Err(PoolError::Duplicate { core });
@@ -105,15 +115,15 @@ impl Pool {
                 return Err(PoolError::Pin { core });
             }
         }
-        Self::start(cores.iter().map(|&core| Some(core)).collect(), isa)
+        Self::start(cores.iter().map(|&core| Some(core)).collect(), isa, priority)
     }
 
     /// `count` workers that run wherever the operating system puts them; for tests and one-off work.
     pub fn unpinned(count: usize, isa: Isa) -> Result<Self, PoolError> {
-        Self::start(vec![None; count], isa)
+        Self::start(vec![None; count], isa, Priority::Normal)
     }
 
-    fn start(places: Vec<Option<usize>>, isa: Isa) -> Result<Self, PoolError> {
+    fn start(places: Vec<Option<usize>>, isa: Isa, priority: Priority) -> Result<Self, PoolError> {
         if places.is_empty() {
             return Err(PoolError::Empty);
         }
@@ -139,14 +149,12 @@ impl Pool {
                 None => format!("weft-worker-{index}"),
             };
             let body = move || {
-                let pinned = place
-                    .is_none_or(|id| core_affinity::set_for_current(core_affinity::CoreId { id }));
-                let outcome =
-                    if pinned { Ok(()) } else { Err(PoolError::Pin { core: place.unwrap_or(0) }) };
+                let outcome = settle(place, priority);
+                let is_settled = outcome.is_ok();
                 // The maker waits until every worker has reported and dropped its end.
                 let _ = report.send(outcome);
                 drop(report);
-                if pinned {
+                if is_settled {
                     serve(&shared, index, isa);
                 }
             };
@@ -159,6 +167,15 @@ impl Pool {
         drop(report);
         reports.into_iter().collect::<Result<(), PoolError>>()?;
         Ok(pool)
+    }
+
+    /// Runs `body` on the calling thread, as the only worker there is.
+    pub fn run_alone(isa: Isa, body: impl Fn(&Worker)) -> Result<(), PoolError> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| body(&Worker::solo(isa))));
+        outcome.map_err(|payload| PoolError::Panicked {
+            worker: 0,
+            message: message_of(payload.as_ref()),
+        })
     }
 
     /// How many workers the pool has.
@@ -221,6 +238,16 @@ impl std::fmt::Debug for Pool {
             .field("isa", &self.isa)
             .finish()
     }
+}
+
+/// Puts the calling thread on its core, with its priority.
+fn settle(place: Option<usize>, priority: Priority) -> Result<(), PoolError> {
+    if let Some(core) = place
+        && !core_affinity::set_for_current(core_affinity::CoreId { id: core })
+    {
+        return Err(PoolError::Pin { core });
+    }
+    if priority.apply_to_current() { Ok(()) } else { Err(PoolError::Priority) }
 }
 
 /// The life of a worker: sleep until there is a run, take part in it, tell the caller, and again.

@@ -26,6 +26,16 @@ pub trait Device: Send + Sync {
 
     /// A partition over any non-empty set of units. Partitions over disjoint sets do not disturb each other.
     fn partition(&self, units: &UnitSet) -> Result<Arc<dyn Partition>, DeviceError>;
+
+    /// A partition over units that others may own: it runs while they leave the units idle, and lets them go first at once.
+    /// `None` where the device cannot do that.
+    fn background_partition(
+        &self,
+        units: &UnitSet,
+    ) -> Option<Result<Arc<dyn Partition>, DeviceError>> {
+        let _ = units;
+        None
+    }
 }
 
 /// A device in words and numbers.

@@ -31,7 +31,7 @@ pub use status::{EngineStatus, ModelStatus, PartitionStatus, RunningStatus};
 use alarm::Alarm;
 use call::{Call, lock};
 use preparing::Preparer;
-use service::{Generation, Service};
+use service::{Generation, Layer, Service};
 use shared::Shared;
 
 /// The device that an engine serves on.
@@ -44,6 +44,8 @@ pub struct EngineDevice {
     pub bandwidth_bytes_per_s: f64,
     /// For models.
     pub memory_bytes: u64,
+    /// Models without an objective run in the background of the others, where the device can do that.
+    pub uses_background: bool,
 }
 
 /// Makes the policy for a set of models.
@@ -56,6 +58,7 @@ pub struct Engine {
     units: u32,
     bandwidth_bytes_per_s: f64,
     memory_bytes: u64,
+    uses_background: bool,
     generation: AtomicU64,
     /// Sets of models follow one another.
     changing: Mutex<()>,
@@ -69,6 +72,8 @@ impl Engine {
         observer: Arc<dyn Observer>,
     ) -> Result<Self, StartError> {
         let units = u32::try_from(device.units.len()).unwrap_or(u32::MAX);
+        let background = device.device.background_partition(&device.units);
+        let uses_background = device.uses_background && matches!(background, Some(Ok(_)));
         let preparer = Preparer::start(device.device, device.units)?;
         let shared = Shared::new(observer, preparer, Alarm::start()?);
         shared.preparer.tells(Arc::downgrade(&shared));
@@ -79,6 +84,7 @@ impl Engine {
             units,
             bandwidth_bytes_per_s: device.bandwidth_bytes_per_s,
             memory_bytes: device.memory_bytes,
+            uses_background,
             generation: AtomicU64::new(0),
             changing: Mutex::new(()),
         })
@@ -89,20 +95,36 @@ impl Engine {
     /// [drain](Engine::waiting) first. Where the models cannot be made ready, those before go on being served.
     pub fn serve(&self, models: Vec<EngineModel>) -> Result<(), StartError> {
         let _one_after_another = lock(&self.changing);
-        let generation = Generation(self.generation.fetch_add(1, Ordering::Relaxed) + 1);
-        let policy = (self.make_policy)(ServedDevice {
-            models: models.iter().map(|model| model.served.clone()).collect(),
-            units: self.units,
-            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
-            memory_bytes: self.memory_bytes,
+        let services = self.layers(models).into_iter().map(|(layer, models)| {
+            let generation = Generation(self.generation.fetch_add(1, Ordering::Relaxed) + 1);
+            let policy = (self.make_policy)(ServedDevice {
+                models: models.iter().map(|model| model.served.clone()).collect(),
+                units: self.units,
+                bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
+                memory_bytes: self.memory_bytes,
+            });
+            Service::new(generation, layer, policy, models.into())
         });
-        let outcome = self.shared.change_to(Service::new(generation, policy, models.into()));
-        // What a service that failed has asked for is wanted by nobody else.
-        let current = self.shared.services().current.as_ref().map(|it| it.generation);
-        if let Some(current) = current {
-            self.shared.preparer.keep_only(current);
-        }
+        let outcome = self.shared.change_to(services.collect());
+        // What services that failed have asked for is wanted by nobody else.
+        let current = self.shared.services().current.iter().map(|it| it.generation).min();
+        self.shared.preparer.keep_from(current.unwrap_or(Generation(u64::MAX)));
         outcome.map_err(Into::into)
+    }
+
+    /// Which models are served in which layer: those without an objective in the background of the others, where the
+    /// device can do that.
+    fn layers(&self, models: Vec<EngineModel>) -> Vec<(Layer, Vec<EngineModel>)> {
+        if !self.uses_background {
+            return vec![(Layer::Foreground, models)];
+        }
+        let (promised, others): (Vec<_>, Vec<_>) =
+            models.into_iter().partition(|model| model.served.slo.is_some());
+        match (promised.is_empty(), others.is_empty()) {
+            (false, false) => vec![(Layer::Foreground, promised), (Layer::Background, others)],
+            (true, _) => vec![(Layer::Foreground, others)],
+            (_, true) => vec![(Layer::Foreground, promised)],
+        }
     }
 
     /// Takes in a request; `reply` is called once with what comes of it.

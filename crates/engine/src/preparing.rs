@@ -10,15 +10,18 @@ use weft_device::{Buckets, Device, DeviceError, UnitSet, bucket_sizes};
 use weft_scheduler::{ModelId, PartitionId, UnitMask};
 
 use crate::model::{EngineModel, ModelKey};
-use crate::service::{Generation, Message, Preparation, Ready};
+use crate::service::{Generation, Layer, Message, Preparation, Ready};
 use crate::shared::Shared;
 use crate::station::Station;
+
+/// Partitions of different layers may have the same units.
+type Place = (UnitMask, Layer);
 
 enum Task {
     Begin(Weak<Shared>),
     Prepare(Generation, Preparation),
-    Discard(Generation, UnitMask),
-    KeepOnly(Generation),
+    Discard(Generation, Place),
+    KeepFrom(Generation),
 }
 
 /// The way to the thread, which ends when this is dropped.
@@ -44,13 +47,13 @@ impl Preparer {
     }
 
     /// Lets go of a partition, unless a later service has asked for it.
-    pub(crate) fn discard(&self, generation: Generation, units: UnitMask) {
-        self.send(Task::Discard(generation, units));
+    pub(crate) fn discard(&self, generation: Generation, place: Place) {
+        self.send(Task::Discard(generation, place));
     }
 
-    /// Lets go of what a service has not asked for.
-    pub(crate) fn keep_only(&self, generation: Generation) {
-        self.send(Task::KeepOnly(generation));
+    /// Lets go of what neither this service nor a later one has asked for.
+    pub(crate) fn keep_from(&self, generation: Generation) {
+        self.send(Task::KeepFrom(generation));
     }
 
     fn send(&self, task: Task) {
@@ -64,7 +67,7 @@ struct Bench {
     /// All units of the device, by the numbers that the scheduler counts them with.
     units: UnitSet,
     shared: Weak<Shared>,
-    stations: HashMap<UnitMask, Kept>,
+    stations: HashMap<Place, Kept>,
 }
 
 struct Kept {
@@ -84,10 +87,10 @@ impl Bench {
                     let ready = self.prepare(generation, &preparation);
                     self.tell(generation, partition, ready);
                 }
-                Task::Discard(generation, units) => {
-                    self.stations.retain(|other, kept| *other != units || kept.wanted > generation);
+                Task::Discard(generation, place) => {
+                    self.stations.retain(|other, kept| *other != place || kept.wanted > generation);
                 }
-                Task::KeepOnly(generation) => {
+                Task::KeepFrom(generation) => {
                     self.stations.retain(|_, kept| kept.wanted >= generation);
                     for kept in self.stations.values_mut() {
                         kept.executables.retain(|_, (_, wanted)| *wanted >= generation);
@@ -116,11 +119,12 @@ impl Bench {
         generation: Generation,
         preparation: &Preparation,
     ) -> Result<Ready, DeviceError> {
-        let kept = match self.stations.remove(&preparation.units) {
+        let place = (preparation.units, preparation.layer);
+        let kept = match self.stations.remove(&place) {
             Some(kept) => kept,
-            None => self.open(preparation.units, generation)?,
+            None => self.open(place, generation)?,
         };
-        let kept = self.stations.entry(preparation.units).or_insert(kept);
+        let kept = self.stations.entry(place).or_insert(kept);
         kept.wanted = generation;
         let ready = |(id, model): &(ModelId, EngineModel)| {
             let executables = kept.executables(model, generation)?;
@@ -128,13 +132,18 @@ impl Bench {
         };
         let executables =
             preparation.models.iter().map(ready).collect::<Result<_, DeviceError>>()?;
-        Ok(Ready { station: self.stations[&preparation.units].station.clone(), executables })
+        Ok(Ready { station: self.stations[&place].station.clone(), executables })
     }
 
-    fn open(&self, units: UnitMask, wanted: Generation) -> Result<Kept, DeviceError> {
+    fn open(&self, (units, layer): Place, wanted: Generation) -> Result<Kept, DeviceError> {
         let all = self.units.as_slice();
         let units: UnitSet = units.iter().map(|unit| all[unit as usize]).collect();
-        let partition = self.device.partition(&units)?;
+        let partition = match layer {
+            Layer::Foreground => self.device.partition(&units)?,
+            Layer::Background => self.device.background_partition(&units).unwrap_or_else(|| {
+                Err(DeviceError::Failed("the device has no background".into()))
+            })?,
+        };
         let name = format!("weft-units-{units}");
         let station = Station::start(name, partition, self.shared.clone())
             .map_err(|error| DeviceError::Failed(format!("cannot start a thread: {error}")))?;

@@ -40,7 +40,7 @@ pub(crate) struct Effects {
     pub(crate) answers: Vec<(Arc<Call>, InferError)>,
     pub(crate) preparations: Vec<Preparation>,
     /// Units whose partition is needed no more.
-    pub(crate) discards: Vec<UnitMask>,
+    pub(crate) discards: Vec<(UnitMask, Layer)>,
     pub(crate) plans: Vec<LayoutTask>,
     pub(crate) wakes: Vec<Time>,
 }
@@ -50,6 +50,15 @@ pub(crate) struct Preparation {
     pub(crate) partition: PartitionId,
     pub(crate) units: UnitMask,
     pub(crate) models: Vec<(ModelId, EngineModel)>,
+    pub(crate) layer: Layer,
+}
+
+/// Who goes first on units that several want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Layer {
+    Foreground,
+    /// Runs while the foreground leaves the units idle.
+    Background,
 }
 
 /// A partition as the service knows it.
@@ -73,6 +82,7 @@ pub(crate) struct Running {
 
 pub(crate) struct Service {
     pub(crate) generation: Generation,
+    pub(crate) layer: Layer,
     pub(crate) policy: Box<dyn Policy>,
     /// By their ids.
     pub(crate) models: Arc<[EngineModel]>,
@@ -94,12 +104,14 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn new(
         generation: Generation,
+        layer: Layer,
         policy: Box<dyn Policy>,
         models: Arc<[EngineModel]>,
     ) -> Self {
         let ids = (0u32..).map(ModelId);
         Self {
             generation,
+            layer,
             policy,
             places: models.iter().map(|model| model.key).zip(ids).collect(),
             models,
@@ -122,10 +134,14 @@ impl Service {
         self.waiting.is_empty() && self.running == 0
     }
 
-    /// From a model's arrival to its deadline; `None` where it is not served here.
-    pub(crate) fn objective(&self, model: ModelKey) -> Option<Option<Span>> {
+    pub(crate) fn serves(&self, model: ModelKey) -> bool {
+        self.places.contains_key(&model)
+    }
+
+    /// From a request's arrival to its deadline, where its model has an objective.
+    pub(crate) fn objective(&self, model: ModelKey) -> Option<Span> {
         let place = self.places.get(&model)?;
-        Some(self.models[place.index()].served.slo.map(|slo| slo.latency))
+        self.models[place.index()].served.slo.map(|slo| slo.latency)
     }
 
     /// Takes in rows of a request.
@@ -200,11 +216,12 @@ impl Service {
                 self.partitions.entry(partition).or_insert_with(new);
                 let models =
                     models.into_iter().map(|id| (id, self.models[id.index()].clone())).collect();
-                effects.preparations.push(Preparation { partition, units, models });
+                let layer = self.layer;
+                effects.preparations.push(Preparation { partition, units, models, layer });
             }
             Action::Discard(partition) => {
                 let discarded = self.partitions.remove(&partition);
-                effects.discards.extend(discarded.map(|partition| partition.units));
+                effects.discards.extend(discarded.map(|partition| (partition.units, self.layer)));
             }
             Action::Activate(partition) => self.set_active(partition, true),
             Action::Deactivate(partition) => self.set_active(partition, false),

@@ -27,18 +27,19 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 pub(crate) struct Services {
-    pub(crate) current: Option<Service>,
-    /// One that is being made ready to be the current.
-    pub(crate) next: Option<Service>,
-    /// Launches of services before the current that have not ended.
+    /// One for each layer that has models.
+    pub(crate) current: Vec<Service>,
+    /// Those that are being made ready to be the current ones.
+    pub(crate) next: Vec<Service>,
+    /// Launches of services before the current ones that have not ended.
     draining: usize,
     is_stopping: bool,
 }
 
 impl Services {
     fn of(&mut self, generation: Generation) -> Option<&mut Service> {
-        let services = self.current.iter_mut().chain(&mut self.next);
-        services.into_iter().find(|service| service.generation == generation)
+        let mut services = self.current.iter_mut().chain(&mut self.next);
+        services.find(|service| service.generation == generation)
     }
 }
 
@@ -67,23 +68,20 @@ impl Shared {
         let mut services = self.services();
         let now = self.clock.now();
         let is_stopping = services.is_stopping;
-        let current = services.current.as_mut().filter(|_| !is_stopping);
-        let objective = current.as_ref().and_then(|current| current.objective(model));
-        let allowed = [objective.flatten(), timeout].into_iter().flatten().min();
+        let serves = |service: &&mut Service| service.serves(model) && !is_stopping;
+        let service = services.current.iter_mut().find(serves);
+        let objective = service.as_ref().and_then(|service| service.objective(model));
+        let allowed = [objective, timeout].into_iter().flatten().min();
         let deadline = allowed.map_or(Time::NEVER, |allowed| now + allowed);
         let call = Call::new(submission, now, deadline, reply);
-        let generation = match current {
-            Some(current) => {
-                let piece = Piece { call: call.clone(), rows: 0..rows };
-                current.arrive(piece, now, &mut effects);
-                current.generation
-            }
-            None => {
-                let error = if is_stopping { InferError::Stopped } else { InferError::NotServed };
-                effects.answers.push((call.clone(), error));
-                Generation(0)
-            }
+        let Some(service) = service else {
+            drop(services);
+            let error = if is_stopping { InferError::Stopped } else { InferError::NotServed };
+            call.answer(Err(error));
+            return call;
         };
+        service.arrive(Piece { call: call.clone(), rows: 0..rows }, now, &mut effects);
+        let generation = service.generation;
         drop(services);
         self.perform(generation, effects);
         call
@@ -98,10 +96,8 @@ impl Shared {
             Some(service) => service.tell(message, self.clock.now(), &mut effects),
             None if matches!(message, Message::Finished(_)) => {
                 services.draining -= 1;
-                if services.draining == 0
-                    && let Some(current) = &mut services.current
-                {
-                    current.release();
+                if services.draining == 0 {
+                    services.current.iter_mut().for_each(Service::release);
                 }
             }
             // What was prepared or planned for a service that is gone is of no use.
@@ -138,8 +134,8 @@ impl Shared {
         for preparation in preparations {
             self.preparer.prepare(generation, preparation);
         }
-        for units in discards {
-            self.preparer.discard(generation, units);
+        for place in discards {
+            self.preparer.discard(generation, place);
         }
         for plan in plans {
             self.plan(generation, plan);
@@ -166,46 +162,62 @@ impl Shared {
         }
     }
 
-    /// Makes a service the current one, once what it begins with is ready. What waits for the one before moves to it; what
-    /// that one runs ends first.
-    pub(crate) fn change_to(&self, service: Service) -> Result<(), DeviceError> {
-        let generation = service.generation;
-        let mut effects = Effects::default();
+    /// Makes services the current ones, once what they begin with is ready. What waits for those before moves to them; what
+    /// those run ends first.
+    pub(crate) fn change_to(&self, services_to_be: Vec<Service>) -> Result<(), DeviceError> {
+        let mut begun = Vec::new();
         {
             let mut services = self.services();
-            let next = services.next.insert(service);
-            next.begin(self.clock.now(), &mut effects);
+            services.next = services_to_be;
+            for next in &mut services.next {
+                let mut effects = Effects::default();
+                next.begin(self.clock.now(), &mut effects);
+                begun.push((next.generation, effects));
+            }
         }
-        self.perform(generation, effects);
+        self.perform_all(begun);
+        // Those before have begun in earnest only once nothing is held for them.
         let is_beginning = |services: &mut Services| {
-            services
-                .next
-                .as_ref()
-                .is_some_and(|next| next.outstanding > 0 && next.failure.is_none())
+            let has_failed = services.next.iter().any(|next| next.failure.is_some());
+            let is_outstanding = services.next.iter().any(|next| next.outstanding > 0);
+            !has_failed && (is_outstanding || services.draining > 0)
         };
-        let mut services = self
-            .ended
-            .wait_while(self.services(), is_beginning)
-            .unwrap_or_else(PoisonError::into_inner);
-        let Some(mut next) = services.next.take() else { return Ok(()) };
-        if let Some(failure) = next.failure.take() {
+        let waited = self.ended.wait_while(self.services(), is_beginning);
+        let mut services = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut next = std::mem::take(&mut services.next);
+        if let Some(failure) = next.iter_mut().find_map(|next| next.failure.take()) {
             return Err(failure);
         }
-        let mut effects = Effects::default();
-        if let Some(mut before) = services.current.take() {
-            services.draining += before.running;
-            let now = self.clock.now();
-            if services.draining > 0 {
-                next.hold();
-            }
-            for piece in before.take_waiting() {
-                next.arrive(piece, now, &mut effects);
+        let mut before = std::mem::replace(&mut services.current, next);
+        services.draining += before.iter().map(|service| service.running).sum::<usize>();
+        if services.draining > 0 {
+            services.current.iter_mut().for_each(Service::hold);
+        }
+        let mut moved = Vec::new();
+        let now = self.clock.now();
+        for piece in before.iter_mut().flat_map(Service::take_waiting) {
+            let model = piece.call.model;
+            let mut effects = Effects::default();
+            match services.current.iter_mut().find(|service| service.serves(model)) {
+                Some(service) => {
+                    service.arrive(piece, now, &mut effects);
+                    moved.push((service.generation, effects));
+                }
+                None => {
+                    effects.answers.push((piece.call, InferError::NotServed));
+                    moved.push((Generation(0), effects));
+                }
             }
         }
-        services.current = Some(next);
         drop(services);
-        self.perform(generation, effects);
+        self.perform_all(moved);
         Ok(())
+    }
+
+    fn perform_all(&self, all: Vec<(Generation, Effects)>) {
+        for (generation, effects) in all {
+            self.perform(generation, effects);
+        }
     }
 
     /// Takes in no more, and waits until all that was accepted has ended.
@@ -213,7 +225,7 @@ impl Shared {
         let mut services = self.services();
         services.is_stopping = true;
         let is_busy = |services: &mut Services| {
-            services.draining > 0 || services.current.as_ref().is_some_and(|it| !it.is_idle())
+            services.draining > 0 || services.current.iter().any(|service| !service.is_idle())
         };
         let services = self.ended.wait_while(services, is_busy);
         drop(services.unwrap_or_else(PoisonError::into_inner));

@@ -3,21 +3,20 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use weft_scheduler::{PredictionError, UnitMask};
+use weft_scheduler::{PredictionError, Span, Time, UnitMask};
 
 use crate::model::ModelKey;
+use crate::service::{Layer, Service};
 use crate::shared::{Services, Shared};
 
 /// An engine at one moment.
 #[derive(Clone, Debug)]
 pub struct EngineStatus {
-    /// The name of its policy; empty where it serves nothing.
-    pub policy: &'static str,
     /// Partitions that have their units.
     pub partitions: Vec<PartitionStatus>,
-    /// Models that are served, in the order in which they were given.
+    /// Models that are served.
     pub models: Vec<ModelStatus>,
-    /// How far predictions were off of late.
+    /// How far predictions were off of late, where there is an objective to hold.
     pub prediction_error: Option<PredictionError>,
     /// A layout is searched for, or partitions are made ready.
     pub is_changing: bool,
@@ -26,8 +25,10 @@ pub struct EngineStatus {
 /// A partition that has its units.
 #[derive(Clone, Debug)]
 pub struct PartitionStatus {
-    /// Its number.
+    /// Its number, among those of its layer.
     pub id: u32,
+    /// It runs while others leave its units idle.
+    pub is_background: bool,
     /// Its units.
     pub units: UnitMask,
     /// Models that are ready on it.
@@ -60,25 +61,28 @@ pub struct ModelStatus {
 
 pub(crate) fn of(shared: &Shared) -> EngineStatus {
     let services = shared.services();
-    let Some(service) = &services.current else {
-        return EngineStatus {
-            policy: "",
-            partitions: Vec::new(),
-            models: Vec::new(),
-            prediction_error: None,
-            is_changing: services.next.is_some(),
-        };
-    };
     let now = shared.clock.now();
-    let duration = |span: weft_scheduler::Span| Duration::from_nanos(span.nanos());
+    let current = || services.current.iter();
+    EngineStatus {
+        partitions: current().flat_map(|service| partitions(service, now)).collect(),
+        models: current().flat_map(models).collect(),
+        prediction_error: current().find_map(|service| service.policy.prediction_error()),
+        is_changing: !services.next.is_empty() || current().any(|service| service.outstanding > 0),
+    }
+}
+
+fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
+    let key = |model: weft_scheduler::ModelId| service.models[model.index()].key;
+    let duration = |span: Span| Duration::from_nanos(span.nanos());
     let active = service.partitions.iter().filter(|(_, partition)| partition.is_active);
     let mut partitions: Vec<PartitionStatus> = active
         .map(|(id, partition)| PartitionStatus {
             id: id.0,
+            is_background: service.layer == Layer::Background,
             units: partition.units,
-            models: partition.models().map(|id| service.models[id.index()].key).collect(),
+            models: partition.models().map(key).collect(),
             running: partition.running.map(|running| RunningStatus {
-                model: service.models[running.model.index()].key,
+                model: key(running.model),
                 rows: running.rows,
                 elapsed: duration(now.since(running.since)),
                 expected: duration(running.expected),
@@ -86,28 +90,28 @@ pub(crate) fn of(shared: &Shared) -> EngineStatus {
         })
         .collect();
     partitions.sort_by_key(|partition| partition.id);
+    partitions
+}
+
+fn models(service: &Service) -> Vec<ModelStatus> {
     let mut waiting: HashMap<ModelKey, usize> = HashMap::new();
     for row in service.waiting.values() {
         *waiting.entry(row.call.model).or_default() += 1;
     }
-    let waits = |key| waiting.get(&key).copied().unwrap_or_default();
-    let models = service.models.iter();
-    EngineStatus {
-        policy: service.policy.name(),
-        partitions,
-        models: models
-            .map(|model| ModelStatus { model: model.key, waiting: waits(model.key) })
-            .collect(),
-        prediction_error: service.policy.prediction_error(),
-        is_changing: service.outstanding > 0 || services.next.is_some(),
-    }
+    let status = |model: ModelKey| ModelStatus {
+        model,
+        waiting: waiting.get(&model).copied().unwrap_or_default(),
+    };
+    service.models.iter().map(|model| status(model.key)).collect()
 }
 
 /// Rows of a model that wait or run.
 pub(crate) fn waiting(services: &Services, model: ModelKey) -> usize {
-    let Some(service) = &services.current else { return 0 };
-    let waiting = service.waiting.values().filter(|row| row.call.model == model).count();
-    let running = service.partitions.values().filter_map(|partition| partition.running);
-    let running = running.filter(|running| service.models[running.model.index()].key == model);
-    waiting + running.map(|running| running.rows as usize).sum::<usize>()
+    let rows = |service: &Service| {
+        let waiting = service.waiting.values().filter(|row| row.call.model == model).count();
+        let running = service.partitions.values().filter_map(|partition| partition.running);
+        let running = running.filter(|running| service.models[running.model.index()].key == model);
+        waiting + running.map(|running| running.rows as usize).sum::<usize>()
+    };
+    services.current.iter().map(rows).sum()
 }

@@ -21,7 +21,7 @@ use weft_zoo::{ZooOptions, build, entry, sample_inputs};
 
 const NAMES: [&str; 2] = ["tiny_resnet", "tiny_mobilenet_v2"];
 
-fn model(device: &CpuDevice, name: &str, slo_ms: f64) -> EngineModel {
+fn model(device: &CpuDevice, name: &str, slo_ms: Option<f64>) -> EngineModel {
     let graph = build(name, &ZooOptions::default()).expect("the zoo has it");
     // What it says hardly matters here, but for the largest batch.
     let point = |batch| ProfilePoint {
@@ -36,7 +36,7 @@ fn model(device: &CpuDevice, name: &str, slo_ms: f64) -> EngineModel {
         dimensions: Dimensions::batch(1),
         served: ServedModel {
             profile: Arc::new(Profile::new(&[point(1), point(4)], 1 << 20).expect("a full grid")),
-            slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_ms * 1e3) }),
+            slo: slo_ms.map(|ms| Slo { percentile: 0.99, latency: Span::from_us(ms * 1e3) }),
             expected_per_s: 100.0,
             weight: 1.0,
             priority: 0,
@@ -51,14 +51,21 @@ struct Served {
 
 impl Served {
     fn by(policy: &str, slo_ms: f64) -> Self {
+        Self::with(policy, [Some(slo_ms); 2])
+    }
+
+    fn with(policy: &str, slos_ms: [Option<f64>; 2]) -> Self {
         let known = ALL.iter().find(|known| known.name == policy).expect("it is there");
         let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
-        let models = NAMES.map(|name| model(&device, name, slo_ms)).to_vec();
+        let models = NAMES.iter().zip(slos_ms);
+        let models: Vec<EngineModel> =
+            models.map(|(name, slo_ms)| model(&device, name, slo_ms)).collect();
         let on = EngineDevice {
             units: device.units(),
             device,
             bandwidth_bytes_per_s: 1e10,
             memory_bytes: 1 << 30,
+            uses_background: true,
         };
         let make = Box::new(|served| known.make(served));
         let engine = Engine::start(on, make, Arc::new(Unobserved)).expect("threads start");
@@ -257,4 +264,30 @@ fn models_that_cannot_be_prepared_leave_those_before() {
     assert!(matches!(served.engine.serve(with_broken), Err(StartError::Device(_))));
     served.infer(0, inputs(NAMES[0], 0)).expect("it is served as before");
     served.infer(1, inputs(NAMES[1], 0)).expect("it is served as before");
+}
+
+#[test]
+fn models_without_an_objective_run_in_the_background_of_the_others() {
+    let served = Served::with("weft", [Some(60_000.0), None]);
+    let layers = |served: &Served| {
+        let mut layers: Vec<(Vec<ModelKey>, bool)> = served
+            .engine
+            .status()
+            .partitions
+            .into_iter()
+            .map(|partition| (partition.models, partition.is_background))
+            .collect();
+        layers.dedup();
+        layers
+    };
+    let [promised, other] = [served.models[0].key, served.models[1].key];
+    assert_eq!(layers(&served), [(vec![promised], false), (vec![other], true)]);
+    for (which, name) in NAMES.iter().enumerate() {
+        let answer = served.infer(which, inputs(name, 3)).expect("it is served");
+        assert!(difference(&answer.outputs, &alone(name, &inputs(name, 3))) < 1e-4);
+    }
+    let alone = Served::with("weft", [None, None]);
+    assert!(alone.engine.status().partitions.iter().all(|partition| !partition.is_background));
+    served.engine.serve(vec![served.models[1].clone()]).expect("it is prepared");
+    assert_eq!(layers(&served), [(vec![other], false)]);
 }

@@ -11,6 +11,7 @@ use super::kernel::Call;
 use super::memory::Memory;
 use super::slot::Slot;
 use crate::partition::Lane;
+use crate::{Pool, PoolError, Worker};
 
 /// A model at fixed shapes on one partition of cores.
 pub(crate) struct CpuExecutable {
@@ -45,31 +46,29 @@ impl CpuExecutable {
             .collect();
         let shared = outputs.iter_mut().map(Vec::as_mut_slice).collect();
         let memory = Memory::new(arena, inputs, shared, self.plan.heap_slots);
-        self.lane
-            .pool
-            .run(|worker| {
-                for (steps, chunks) in &self.plan.segments {
-                    for (chunk, index) in (0..*chunks)
-                        .flat_map(|chunk| steps.clone().map(move |index| (chunk, index)))
-                    {
-                        if memory.has_failed() {
-                            return;
-                        }
-                        let step = &self.plan.steps[index];
-                        let call = Call {
-                            memory: &memory,
-                            inputs: &step.inputs,
-                            outputs: &step.outputs,
-                            chunk,
-                        };
-                        step.kernel.run(worker, &call);
-                        if worker.index() == 0 {
-                            after_step(index);
-                        }
+        self.run_on_workers(|worker| {
+            for (steps, chunks) in &self.plan.segments {
+                for (chunk, index) in
+                    (0..*chunks).flat_map(|chunk| steps.clone().map(move |index| (chunk, index)))
+                {
+                    if memory.has_failed() {
+                        return;
+                    }
+                    let step = &self.plan.steps[index];
+                    let call = Call {
+                        memory: &memory,
+                        inputs: &step.inputs,
+                        outputs: &step.outputs,
+                        chunk,
+                    };
+                    step.kernel.run(worker, &call);
+                    if worker.index() == 0 {
+                        after_step(index);
                     }
                 }
-            })
-            .map_err(|error| DeviceError::Failed(format!("model '{}': {error}", self.model)))?;
+            }
+        })
+        .map_err(|error| DeviceError::Failed(format!("model '{}': {error}", self.model)))?;
         let failed =
             |source| DeviceError::Model { model: self.model.clone(), source: Box::new(source) };
         let mut others = Vec::with_capacity(self.plan.outputs.len());
@@ -100,6 +99,15 @@ impl CpuExecutable {
                 }
             })
             .collect()
+    }
+
+    /// On the partition's workers, or on the calling thread where waking them would take longer than the work.
+    fn run_on_workers(&self, body: impl Fn(&Worker) + Sync) -> Result<(), PoolError> {
+        let pool = &self.lane.pool;
+        match self.plan.is_small() {
+            true => Pool::run_alone(pool.isa(), body),
+            false => pool.run(body),
+        }
     }
 }
 

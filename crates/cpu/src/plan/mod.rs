@@ -21,6 +21,12 @@ use kernel::Kernel;
 use slot::Operand;
 use weft_ir::Fact;
 
+/// Plans within all of these limits take about as long as it takes to wake a thread, and run on the caller's.
+const SMALL_STEPS: usize = 8;
+const SMALL_FLOPS: u64 = 50_000;
+const SMALL_ARENA_BYTES: usize = 64 << 10;
+const SMALL_VALUES: usize = 16 << 10;
+
 /// One step: a kernel and its operands.
 pub(crate) struct Step {
     kernel: Box<dyn Kernel>,
@@ -39,4 +45,19 @@ pub(crate) struct ExecutionPlan {
     outputs: Vec<Operand>,
     heap_slots: usize,
     report: weft_device::ExecutionReport,
+}
+
+impl ExecutionPlan {
+    /// Whether waking the workers would take longer than the work.
+    fn is_small(&self) -> bool {
+        let outputs = self.outputs.iter().map(|output| &output.fact);
+        let facts = self.inputs.iter().map(|(_, fact)| fact).chain(outputs);
+        let count = |fact: &Fact| Some(fact.shape()?.iter().product::<usize>());
+        let values: Option<usize> = facts.map(count).sum();
+        let has_few_values = values.is_some_and(|values| values <= SMALL_VALUES);
+        has_few_values
+            && self.steps.len() <= SMALL_STEPS
+            && self.report.flops <= SMALL_FLOPS
+            && self.report.arena_bytes <= SMALL_ARENA_BYTES
+    }
 }

@@ -162,3 +162,45 @@ fn an_idle_pool_uses_no_processor_time() {
     let spent = used() - before;
     assert!(spent < 30_000_000, "{spent} ns of 300 ms");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_background_pool_leaves_its_core_to_others() {
+    use std::sync::atomic::AtomicBool;
+
+    let core = core_affinity::get_core_ids().unwrap()[0].id;
+    let background = Pool::with_priority(&[core], Isa::Portable, Priority::Background).unwrap();
+    let normal = Pool::new(&[core], Isa::Portable).unwrap();
+    let (is_over, behind) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            background.run(|_| {
+                while !is_over.load(Ordering::Relaxed) {
+                    behind.store(thread_nanoseconds() as usize, Ordering::Relaxed);
+                }
+            })
+        });
+        while behind.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        normal
+            .run(|_| {
+                let before = behind.load(Ordering::Relaxed);
+                let start = thread_nanoseconds();
+                while thread_nanoseconds() - start < 50_000_000 {}
+                let taken = behind.load(Ordering::Relaxed) - before;
+                assert!(taken < 10_000_000, "{taken} ns beside 50 ms");
+            })
+            .unwrap();
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_panic_on_the_calling_thread_is_an_error() {
+    let outcome = Pool::run_alone(Isa::Portable, |worker| {
+        assert_eq!((worker.index(), worker.count()), (0, 1));
+        panic!("no");
+    });
+    assert_eq!(outcome, Err(PoolError::Panicked { worker: 0, message: "no".into() }));
+}
