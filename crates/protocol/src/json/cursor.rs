@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::number::Number;
 use crate::parameters::ParameterValue;
 
 /// How deep values that mean nothing here may be nested.
@@ -157,47 +158,55 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a number, as it is written.
-    pub(super) fn number(&mut self) -> Result<&'a str, String> {
+    /// Reads a number.
+    pub(super) fn number(&mut self) -> Result<Number<'a>, String> {
         self.peek();
         let start = self.place;
         if self.byte() == Some(b'-') {
             self.place += 1;
         }
-        let digits = self.digits();
-        if digits == 0 {
+        let mut mantissa = 0;
+        let whole_digits = self.digits(&mut mantissa);
+        if whole_digits == 0 {
             return self.non_finite(start);
         }
-        if digits > 1 && self.text.as_bytes()[self.place - digits] == b'0' {
+        if whole_digits > 1 && self.text.as_bytes()[self.place - whole_digits] == b'0' {
             return Err(self.error("a number with a leading zero ends"));
         }
+        let mut fraction_digits = 0;
         if self.byte() == Some(b'.') {
             self.place += 1;
-            if self.digits() == 0 {
+            fraction_digits = self.digits(&mut mantissa);
+            if fraction_digits == 0 {
                 return Err(self.error("a digit is missing"));
             }
         }
-        if let Some(b'e' | b'E') = self.byte() {
+        let has_exponent = matches!(self.byte(), Some(b'e' | b'E'));
+        if has_exponent {
             self.place += 1;
             if let Some(b'+' | b'-') = self.byte() {
                 self.place += 1;
             }
-            if self.digits() == 0 {
+            if self.digits(&mut 0) == 0 {
                 return Err(self.error("a digit is missing"));
             }
         }
-        Ok(&self.text[start..self.place])
+        let text = &self.text[start..self.place];
+        let digits = whole_digits + fraction_digits;
+        Ok(Number::new(text, mantissa, digits, fraction_digits, has_exponent))
     }
 
-    fn digits(&mut self) -> usize {
+    /// Passes over digits, appends them to `mantissa` and says how many there were.
+    fn digits(&mut self, mantissa: &mut u64) -> usize {
         let start = self.place;
-        while let Some(b'0'..=b'9') = self.byte() {
+        while let Some(digit @ b'0'..=b'9') = self.byte() {
+            *mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
             self.place += 1;
         }
         self.place - start
     }
 
-    fn non_finite(&mut self, start: usize) -> Result<&'a str, String> {
+    fn non_finite(&mut self, start: usize) -> Result<Number<'a>, String> {
         for name in ["NaN", "-NaN", "Infinity", "-Infinity", "Inf", "-Inf"] {
             if !self.text[start..].starts_with(name) {
                 continue;
@@ -205,7 +214,7 @@ impl<'a> Cursor<'a> {
             self.place = start;
             if self.reads_non_finite {
                 self.place += name.len();
-                return Ok(name);
+                return Ok(Number::named(name));
             }
             return Err(self.error(&format!(
                 "{name} is not JSON: numbers that are not finite must be sent as binary data; found"
@@ -239,7 +248,7 @@ impl<'a> Cursor<'a> {
                 None => return Err(self.error("a value is missing")),
             },
             Some(b'-' | b'0'..=b'9') => {
-                let number = self.number()?;
+                let number = self.number()?.text;
                 match number.parse() {
                     Ok(integer) => ParameterValue::Integer(integer),
                     Err(_) => ParameterValue::Float(number.parse().unwrap_or(f64::NAN)),

@@ -4,6 +4,7 @@ use half::{bf16, f16};
 use weft_ir::{DataType, Element, Tensor};
 
 use super::cursor::Cursor;
+use super::number::Number;
 use crate::data_types::wire_name;
 use crate::error::clipped;
 use crate::limits::MAX_RANK;
@@ -49,7 +50,7 @@ macro_rules! integers {
     ($($integer:ty),*) => {$(
         impl JsonElement for $integer {
             fn read(cursor: &mut Cursor<'_>) -> Result<Self, String> {
-                let number = cursor.number()?;
+                let number = cursor.number()?.text;
                 number.parse().map_err(|_| unfit::<Self>(number))
             }
         }
@@ -59,28 +60,33 @@ macro_rules! integers {
 integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
-    ($($float:ty),*) => {$(
+    ($($float:ty: $nearest:expr),*) => {$(
         impl JsonElement for $float {
             fn read(cursor: &mut Cursor<'_>) -> Result<Self, String> {
                 let number = cursor.number()?;
-                let element: Self = number.parse().map_err(|_| unfit::<Self>(number))?;
-                // A finite number that rounds to infinity is not what was meant; a name ends with a letter.
-                match element.is_finite() || !number.ends_with(|last: char| last.is_ascii_digit()) {
-                    true => Ok(element),
-                    false => Err(unfit::<Self>(number)),
-                }
+                let element: Option<Self> = $nearest(number);
+                // A finite number that rounds to infinity is not what was meant; what is not finite ends with a letter.
+                let is_named = !number.text.ends_with(|last: char| last.is_ascii_digit());
+                element
+                    .filter(|element| element.is_finite() || is_named)
+                    .ok_or_else(|| unfit::<Self>(number.text))
             }
         }
     )*};
 }
 
-floats!(f32, f64, f16, bf16);
+floats! {
+    f32: Number::to_f32,
+    f64: Number::to_f64,
+    f16: |number: Number<'_>| number.text.parse().ok(),
+    bf16: |number: Number<'_>| number.text.parse().ok()
+}
 
 impl JsonElement for bool {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, String> {
         match cursor.bool() {
             Some(element) => Ok(element),
-            None => match cursor.number()? {
+            None => match cursor.number()?.text {
                 "0" => Ok(false),
                 "1" => Ok(true),
                 number => Err(unfit::<Self>(number)),

@@ -7,6 +7,7 @@
 mod body;
 mod cursor;
 mod elements;
+mod number;
 mod reading;
 mod request;
 mod response;

@@ -137,7 +137,7 @@ impl<'a> Members<'a> {
 fn read_shape(cursor: &mut Cursor<'_>) -> Result<Vec<usize>, String> {
     let mut shape = Vec::with_capacity(4);
     cursor.array(|cursor| -> Result<(), String> {
-        let number = cursor.number()?;
+        let number = cursor.number()?.text;
         let stated =
             number.parse().map_err(|_| format!("{} in its shape is no INT64", clipped(number)))?;
         shape.push(shape::dimension(stated)?);

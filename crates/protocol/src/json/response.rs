@@ -13,7 +13,7 @@ use crate::limits::{check_count, check_names};
 /// Writes an answer. Numbers that are not finite are written as `NaN`, `Infinity` and `-Infinity`, as Triton does and as
 /// Python reads them, although JSON has no such numbers: `null` would hide which it was.
 pub fn encode_response(response: &InferResponse) -> Result<EncodedBody, ProtocolError> {
-    let mut header = Vec::with_capacity(256);
+    let mut header = Vec::with_capacity(512);
     let mut binary = BinaryParts::default();
     let mut members = Members::open(&mut header);
     members.text("model_name", &response.model_name);
