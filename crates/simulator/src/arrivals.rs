@@ -18,6 +18,7 @@ pub struct Arrivals {
 
 enum Gaps {
     None,
+    Regular(Span),
     Gamma(Gamma<f64>),
     Exponential(Exp<f64>),
     /// Drawn at the highest rate, and thinned out to the rate of the instant.
@@ -32,6 +33,9 @@ impl Arrivals {
         let exponential = Exp::new(rate).ok().filter(|_| rate > 0.0 && rate.is_finite());
         let gaps = match *load {
             Load::Poisson { .. } => exponential.map(Gaps::Exponential),
+            Load::Gamma { burstiness: 0.0, .. } => {
+                exponential.map(|_| Gaps::Regular(Span::from_s(1.0 / rate)))
+            }
             Load::Gamma { burstiness, .. } => exponential
                 .and(Gamma::new(1.0 / burstiness, burstiness / rate).ok())
                 .map(Gaps::Gamma),
@@ -61,10 +65,13 @@ impl Iterator for Arrivals {
             let gap = match &mut self.gaps {
                 Gaps::None => return None,
                 Gaps::Recorded(recorded) => return recorded.next(random),
-                Gaps::Exponential(gaps) | Gaps::Thinned(gaps, _) => gaps.sample(random),
-                Gaps::Gamma(gaps) => gaps.sample(random),
+                Gaps::Regular(gap) => *gap,
+                Gaps::Exponential(gaps) | Gaps::Thinned(gaps, _) => {
+                    Span::from_s(gaps.sample(random))
+                }
+                Gaps::Gamma(gaps) => Span::from_s(gaps.sample(random)),
             };
-            self.now = self.now + Span::from_s(gap).max(Span::from_nanos(1));
+            self.now = self.now + gap.max(Span::from_nanos(1));
             match &self.gaps {
                 Gaps::Thinned(_, load)
                     if random.random::<f64>() * load.greatest_per_s()
@@ -141,6 +148,13 @@ mod tests {
         let plain = variation(Load::Poisson { rate_per_s: 100.0 });
         let bursty = variation(Load::Gamma { rate_per_s: 100.0, burstiness: 4.0 });
         assert!((0.9..1.1).contains(&plain) && (3.5..4.5).contains(&bursty), "{plain} {bursty}");
+    }
+
+    #[test]
+    fn without_burstiness_all_gaps_are_equal() {
+        let load = Load::Gamma { rate_per_s: 1000.0, burstiness: 0.0 };
+        let times: Vec<Time> = Arrivals::new(&load, 3, 1).take(3).collect();
+        assert_eq!(times, [at_us(1000), at_us(2000), at_us(3000)]);
     }
 
     #[test]

@@ -23,13 +23,14 @@ mod world;
 
 pub use arrivals::Arrivals;
 pub use capacity::{Capacity, capacity};
+pub use closed_loop::Clients;
 pub use fleet::{DeviceOutcome, FleetError, FleetOutcome, run_fleet};
 pub use histogram::Histogram;
 pub use load::Load;
 pub use observer::{Executed, Observer};
 pub use outcome::{ModelOutcome, Outcome, Reconfigurations};
 pub use run::{run, run_observed};
-pub use scenario::{Scenario, WorkloadFiles};
+pub use scenario::{Scenario, Traces, WorkloadFiles, read_load};
 pub use trace::Trace;
 pub use trace_events::TraceEvents;
 pub use violation::Violation;

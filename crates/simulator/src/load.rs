@@ -13,7 +13,7 @@ pub enum Load {
         /// On average.
         rate_per_s: f64,
     },
-    /// In bursts: gaps with a squared coefficient of variation above 1; below 1 they are more regular.
+    /// In bursts: gaps with a squared coefficient of variation above 1; below 1 they are more regular, at 0 all equal.
     Gamma {
         /// On average.
         rate_per_s: f64,

@@ -8,7 +8,7 @@ use weft_scheduler::{
     RequestId, Span, Time,
 };
 
-use crate::arrivals::{Arrivals, random};
+use crate::arrivals::Arrivals;
 use crate::closed_loop::Clients;
 use crate::durations::Durations;
 use crate::event_queue::EventQueue;
@@ -43,7 +43,7 @@ impl Source {
     fn new(load: &Load, seed: u64, model: u32) -> Self {
         match *load {
             Load::ClosedLoop { clients, think } => {
-                Source::Clients(Clients::new(clients, think, random(seed, model)))
+                Source::Clients(Clients::new(clients, think, seed, model))
             }
             _ => Source::Arrivals(Arrivals::new(load, seed, model)),
         }

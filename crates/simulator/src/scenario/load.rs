@@ -3,7 +3,7 @@
 use weft_scheduler::Span;
 use weft_scheduler::document::{Item, Problems, Section};
 
-use super::Named;
+use super::traces::Traces;
 use crate::load::Load;
 
 /// Each of these keys is of one kind of load; without any of them requests come independently.
@@ -17,11 +17,12 @@ const SETTINGS: [(&str, &[&str]); 4] = [
     ("think_ms", &["clients"]),
 ];
 
-/// The load of a model of this name.
-pub(super) fn read(
+/// The load of a model of this name, by the keys of its section that `docs/simulation.md` lists; what is wrong with them is
+/// noted.
+pub fn read_load(
     model: &str,
     section: &mut Section<'_>,
-    named: &mut Named<'_>,
+    traces: &mut Traces<'_>,
     problems: &mut Problems,
 ) -> Option<Load> {
     let rate = section.optional("rate");
@@ -42,10 +43,10 @@ pub(super) fn read(
     let Some(kind) = kind else { return Some(Load::Poisson { rate_per_s: rate? }) };
     match kind.name() {
         "burstiness" => {
-            let burstiness = kind.positive(problems);
+            let burstiness = kind.not_negative(problems);
             Some(Load::Gamma { rate_per_s: rate?, burstiness: burstiness? })
         }
-        "trace" => trace_of(model, kind, named, problems),
+        "trace" => trace_of(model, kind, traces, problems),
         "clients" => {
             let clients = kind.count(problems)?;
             Some(Load::ClosedLoop { clients, think: Span::from_us(think_ms? * 1e3) })
@@ -122,11 +123,11 @@ fn share_of(item: &Item<'_>, problems: &mut Problems) -> Option<f64> {
 fn trace_of(
     model: &str,
     item: &Item<'_>,
-    named: &mut Named<'_>,
+    traces: &mut Traces<'_>,
     problems: &mut Problems,
 ) -> Option<Load> {
     let file = item.text(problems)?;
-    let Some(times) = named.trace(file)?.times_of(model) else {
+    let Some(times) = traces.named(file)?.times_of(model) else {
         problems.note(item.line(), format!("there is no request of '{model}' in '{file}'"));
         return None;
     };

@@ -4,14 +4,16 @@ mod load;
 mod model;
 mod objective;
 mod profiles;
-
-use std::collections::BTreeMap;
+mod traces;
 
 use weft_scheduler::document::{self, Item, Problems, Section};
 use weft_scheduler::{ProfileSet, Span};
 
 use crate::trace::Trace;
 use crate::world::{SimulatedModel, World};
+
+pub use load::read_load;
+pub use traces::Traces;
 
 /// How long a partition takes to make, and each model on it: on an H200 a context takes about 1.5 ms, and a further
 /// partition with the graph of one model 73 ms; see `docs/performance.md`.
@@ -46,18 +48,7 @@ pub trait WorkloadFiles {
 /// What models are read with: the profiles, and the traces that were named so far.
 struct Named<'a> {
     set: Option<ProfileSet>,
-    files: &'a mut dyn WorkloadFiles,
-    traces: BTreeMap<String, Option<Trace>>,
-}
-
-impl Named<'_> {
-    fn trace(&mut self, name: &str) -> Option<&Trace> {
-        if !self.traces.contains_key(name) {
-            let trace = self.files.trace(name);
-            self.traces.insert(name.to_string(), trace);
-        }
-        self.traces.get(name)?.as_ref()
-    }
+    traces: Traces<'a>,
 }
 
 impl Scenario {
@@ -66,7 +57,8 @@ impl Scenario {
         document::read(text, |mut root, problems| {
             let file = root.required("profiles", problems).and_then(|item| item.text(problems));
             let set = file.and_then(|name| files.profiles(name));
-            let mut named = Named { set, files, traces: BTreeMap::new() };
+            let mut read_trace = |name: &str| files.trace(name);
+            let mut named = Named { set, traces: Traces::new(&mut read_trace) };
             let seconds = number(&mut root, "seconds", 10.0, problems);
             let seed = root.optional("seed").map_or(Some(1), |item| item.count(problems));
             let noise = share(&mut root, "noise", 0.0, problems);

@@ -25,7 +25,7 @@ pub(super) fn read(
         None => None,
     };
     let largest = section.optional("max_batch").map(|item| item.count(problems));
-    let load = load::read(item.name(), &mut section, named, problems);
+    let load = load::read_load(item.name(), &mut section, &mut named.traces, problems);
     let set = named.set.as_ref();
     let profiles = set.and_then(|set| profiles::read(item, names, set, problems));
     let slos = objective::read(&mut section, item, profiles.as_deref(), problems);

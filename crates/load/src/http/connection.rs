@@ -1,0 +1,159 @@
+//! One kept-alive connection of HTTP/1.1: a request out in one piece, its answer back.
+
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::TcpStream;
+
+use super::chunks::Chunks;
+use super::head::{self, BodyLength, Head};
+use super::message::reply_of;
+use super::{ExchangeError, MAX_ANSWER_BYTES};
+use crate::reply::Reply;
+use crate::target::Target;
+
+/// Room that is made for an answer whose length is not known yet.
+const READ_BYTES: usize = 16 << 10;
+
+/// A connection that is opened when it is first used, and again after the server has ended it.
+pub(crate) struct Connection {
+    target: Rc<Target>,
+    stream: Option<TcpStream>,
+    /// What was received.
+    received: Vec<u8>,
+    /// A body that came in chunks.
+    joined: Vec<u8>,
+}
+
+/// An answer, in the connection's memory.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    pub(crate) status: u16,
+    pub(crate) body: &'a [u8],
+    /// Where in the body the JSON ends and tensors begin; `None` where all of it is JSON.
+    pub(crate) json_bytes: Option<usize>,
+}
+
+impl Connection {
+    pub(crate) fn new(target: Rc<Target>) -> Self {
+        Self { target, stream: None, received: Vec::new(), joined: Vec::new() }
+    }
+
+    /// Connects, unless it is.
+    pub(crate) async fn open(&mut self) -> io::Result<()> {
+        // A server ends connections that were idle for long; its goodbye is there to read by then.
+        let is_over = self.stream.as_ref().is_none_or(|stream| {
+            !matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+        });
+        if is_over {
+            self.stream = None;
+            self.stream = Some(self.target.connect().await?);
+        }
+        Ok(())
+    }
+
+    /// Sends a request for inference.
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Reply<'_> {
+        match self.exchange(request).await {
+            Ok(answer) => reply_of(answer),
+            Err(error) => error.into_reply(),
+        }
+    }
+
+    /// Sends a whole request, head and body, and reads the answer.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>, ExchangeError> {
+        self.received.clear();
+        self.joined.clear();
+        self.open().await.map_err(ExchangeError::Connection)?;
+        let stream = self.stream.as_mut().ok_or(ExchangeError::Closed)?;
+        // Until the answer has been read to its end, nothing else may be sent.
+        let outcome = async {
+            let is_sent = send(stream, request, &mut self.received).await;
+            let head = receive(stream, &mut self.received, &mut self.joined).await?;
+            Ok((head, is_sent))
+        };
+        let outcome = outcome.await;
+        let is_reusable = matches!(&outcome, Ok((head, true)) if !head.is_last);
+        if !is_reusable {
+            self.stream = None;
+        }
+        let (head, _) = outcome?;
+        let body = match head.body {
+            BodyLength::Known(length) => &self.received[head.size_bytes..][..length],
+            BodyLength::Chunked => &self.joined[..],
+        };
+        Ok(Answer { status: head.status, body, json_bytes: head.json_bytes })
+    }
+}
+
+/// Sends until all is sent, or the answer comes before: a server that refuses need not read what it refuses. True where
+/// all was sent.
+async fn send(stream: &mut TcpStream, mut rest: &[u8], received: &mut Vec<u8>) -> bool {
+    while !rest.is_empty() {
+        match stream.try_write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                let Ok(ready) = stream.ready(interest).await else { return false };
+                received.reserve(READ_BYTES);
+                if ready.is_readable() && stream.try_read_buf(received).is_ok() {
+                    return false;
+                }
+            }
+            // Why is in what the server has sent before it hung up, if it has.
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Reads one answer to its end.
+async fn receive(
+    stream: &mut TcpStream,
+    received: &mut Vec<u8>,
+    joined: &mut Vec<u8>,
+) -> Result<Head, ExchangeError> {
+    let head = loop {
+        match head::read(received)? {
+            // What comes before the answer is not it.
+            Some(head) if (100..200).contains(&head.status) => {
+                received.drain(..head.size_bytes);
+            }
+            Some(head) => break head,
+            None => read_more(stream, received, READ_BYTES).await?,
+        }
+    };
+    match head.body {
+        BodyLength::Known(length) => {
+            if length > MAX_ANSWER_BYTES {
+                return Err(ExchangeError::TooLong);
+            }
+            let end = head.size_bytes + length;
+            while received.len() < end {
+                let missing = end - received.len();
+                read_more(stream, received, missing).await?;
+            }
+        }
+        BodyLength::Chunked => {
+            let mut chunks = Chunks::default();
+            while !chunks.advance(&received[head.size_bytes..], joined)? {
+                read_more(stream, received, READ_BYTES).await?;
+            }
+        }
+    }
+    Ok(head)
+}
+
+async fn read_more(
+    stream: &mut TcpStream,
+    received: &mut Vec<u8>,
+    room: usize,
+) -> Result<(), ExchangeError> {
+    received.reserve(room);
+    match stream.read_buf(received).await {
+        Ok(0) => Err(ExchangeError::Closed),
+        Ok(_) => Ok(()),
+        Err(error) => Err(ExchangeError::Connection(error)),
+    }
+}
