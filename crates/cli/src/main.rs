@@ -46,6 +46,8 @@ enum Command {
     Plan(commands::plan::Options),
     /// Run scheduling policies side by side on a workload, under virtual time
     Simulate(commands::simulate::Options),
+    /// Send a server requests at the instants they are due, and report latencies and objectives held
+    Load(commands::load::Options),
     /// Load and run a small bundled zoo
     Demo(commands::demo::Options),
     /// Show what is here: devices, their units, their instruction sets
@@ -68,6 +70,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Profile(options) => commands::profile::run(options)?,
         Command::Plan(options) => return commands::plan::run(options),
         Command::Simulate(options) => commands::simulate::run(options)?,
+        Command::Load(options) => return commands::load::run(options),
         Command::Demo(options) => commands::demo::run(options)?,
         Command::Devices(options) => commands::devices::run(options)?,
     }

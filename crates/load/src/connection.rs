@@ -33,14 +33,6 @@ impl Connection {
     }
 }
 
-/// How many requests can be in flight on so many connections.
-pub(crate) fn most_in_flight(protocol: Protocol, connections: usize) -> usize {
-    match protocol {
-        Protocol::Http => connections,
-        Protocol::Grpc => connections * STREAMS_PER_CONNECTION,
-    }
-}
-
 /// Opens as many connections as there may be. Those that were lost in an earlier run are replaced.
 pub(crate) async fn fill(
     target: &Rc<Target>,
@@ -53,7 +45,7 @@ pub(crate) async fn fill(
                 Connection::Http(http::Connection::new(target.clone()))
             });
         }
-        Protocol::Grpc if all.len() < most_in_flight(target.protocol, connections) => {
+        Protocol::Grpc if all.len() < connections * STREAMS_PER_CONNECTION => {
             let channel = || Rc::new(grpc::Channel::new(target.clone()));
             let channels: Vec<Rc<grpc::Channel>> =
                 std::iter::repeat_with(channel).take(connections).collect();

@@ -29,7 +29,6 @@ pub use generator::Progress;
 pub use model_load::{Dimensions, ModelLoad};
 pub use outcome::{DELAY_PERCENTILE, Interval, MAX_DELAY, ModelOutcome, Outcome};
 pub use reasons::{Reason, Reasons};
-pub use schedule::{Due, MAX_DRAWN, draw};
 pub use session::{RunOptions, Session, SessionOptions};
 pub use target::{Protocol, Target};
 pub use weft_simulator::Histogram;

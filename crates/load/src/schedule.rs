@@ -6,19 +6,19 @@ use weft_simulator::{Arrivals, Load};
 use crate::error::LoadError;
 
 /// The most requests of one run whose instants are drawn beforehand.
-pub const MAX_DRAWN: usize = 20_000_000;
+const MAX_DRAWN: usize = 20_000_000;
 
 /// One request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Due {
+pub(crate) struct Due {
     /// From the beginning of the run.
-    pub at: Time,
+    pub(crate) at: Time,
     /// The place of its model among the run's.
-    pub model: u32,
+    pub(crate) model: u32,
 }
 
 /// The instants of a run, in order; loads whose clients wait for answers have none.
-pub fn draw<'a>(
+pub(crate) fn draw<'a>(
     loads: impl IntoIterator<Item = &'a Load>,
     length: Span,
     seed: u64,

@@ -74,11 +74,6 @@ impl Session {
         Ok(Self { target, models, prepared: prepared.into(), connections: Vec::new(), options })
     }
 
-    /// The models, in the order of a run's outcome.
-    pub fn models(&self) -> &[ModelLoad] {
-        &self.models
-    }
-
     /// Sends requests at the instants they are due. `watch` is told once a second how far it is; when `stop` returns, the
     /// run ends there.
     pub async fn run(

@@ -4,6 +4,7 @@ pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod infer;
 pub(crate) mod inspect;
+pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod simulate;
