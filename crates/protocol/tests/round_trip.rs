@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use prost::Message;
+use serde_json::{Value, json};
 use weft_ir::{Element, Tensor};
 use weft_protocol::grpc::inference::{
     InferTensorContents, ModelInferRequest, ModelInferResponse, model_infer_request,
@@ -164,8 +165,21 @@ proptest! {
         let form = if is_binary { TensorForm::Binary } else { TensorForm::Json };
         let EncodedBody { body, header_length } = encode_request(&request, form).unwrap();
         let header = &body[..header_length.unwrap_or(body.len())];
-        prop_assert!(serde_json::from_slice::<serde_json::Value>(header).is_ok());
+        prop_assert!(serde_json::from_slice::<Value>(header).is_ok());
         prop_assert_eq!(decode_request(&body, header_length).unwrap(), request);
+    }
+
+    #[test]
+    fn nested_elements_as_json(tensor in tensor_of(any::<i64>())) {
+        let mut elements = tensor.elements::<i64>().unwrap().iter().copied();
+        let data = match tensor.shape() {
+            [] => json!([elements.next()]),
+            shape => nested(shape, &mut elements),
+        };
+        let input = json!({"name": "x", "datatype": "INT64", "shape": tensor.shape(), "data": data});
+        let body = Bytes::from(json!({"inputs": [input]}).to_string());
+        let read = decode_request(&body, None).unwrap();
+        prop_assert_eq!(&read.inputs[0].data, &TensorSource::Tensor(tensor));
     }
 
     #[test]
@@ -217,6 +231,14 @@ proptest! {
             bytes_contents: [contents.bytes_contents, vec![Bytes::new()]].concat(),
         };
         prop_assert!(from_contents(&tensor, longer).is_err());
+    }
+}
+
+/// Elements as arrays within arrays.
+fn nested(shape: &[usize], elements: &mut impl Iterator<Item = i64>) -> Value {
+    match shape {
+        [] => json!(elements.next().unwrap()),
+        [length, inner @ ..] => (0..*length).map(|_| nested(inner, elements)).collect(),
     }
 }
 

@@ -7,7 +7,6 @@ use super::cursor::Cursor;
 use super::number::Number;
 use crate::data_types::wire_name;
 use crate::error::clipped;
-use crate::limits::MAX_RANK;
 use crate::shape;
 
 /// Reads the elements of a tensor of this type and shape.
@@ -66,9 +65,9 @@ macro_rules! floats {
                 let number = cursor.number()?;
                 let element: Option<Self> = $nearest(number);
                 // A finite number that rounds to infinity is not what was meant; what is not finite ends with a letter.
-                let is_named = !number.text.ends_with(|last: char| last.is_ascii_digit());
+                let is_named = || !number.text.ends_with(|last: char| last.is_ascii_digit());
                 element
-                    .filter(|element| element.is_finite() || is_named)
+                    .filter(|element| element.is_finite() || is_named())
                     .ok_or_else(|| unfit::<Self>(number.text))
             }
         }
@@ -103,73 +102,59 @@ impl JsonElement for String {
 
 fn read<T: JsonElement>(cursor: &mut Cursor<'_>, shape: Vec<usize>) -> Result<Tensor, String> {
     let count = shape::count(&shape, T::DATA_TYPE)?;
-    let elements = read_nested::<T>(cursor, &shape, count)?;
+    // An element takes two bytes at least, so what is reserved is in proportion to what was sent.
+    let mut elements = Vec::with_capacity(count.min(cursor.remaining_bytes() / 2));
+    let mut ahead = cursor.clone();
+    let is_nested = ahead.takes(b'[') && ahead.peek() == Some(b'[');
+    match is_nested {
+        true => read_nested::<T>(cursor, &shape, &mut elements)?,
+        false => read_array::<T>(cursor, count, &mut elements, read_element)?,
+    }
     Tensor::from_vec(shape, elements).map_err(|error| error.to_string())
 }
 
-/// Reads `count` elements from one array, or from arrays nested as the shape says.
+/// Reads arrays nested as the shape says, as deep as it has dimensions.
 fn read_nested<T: JsonElement>(
     cursor: &mut Cursor<'_>,
     shape: &[usize],
-    count: usize,
-) -> Result<Vec<T>, String> {
-    // An element takes two bytes at least, so what is reserved is in proportion to what was sent.
-    let mut elements = Vec::with_capacity(count.min(cursor.remaining_bytes() / 2));
-    // Entries seen so far of each array that is open.
-    let mut entries = [0usize; MAX_RANK + 1];
-    let mut depth = 0;
-    let mut is_nested = false;
-    loop {
-        // Here a value begins.
-        let mut is_closed = false;
-        if cursor.takes(b'[') {
-            let follows_elements = !is_nested && !elements.is_empty();
-            if depth >= shape.len().max(1) || follows_elements {
-                return Err(cursor.error("arrays are nested otherwise than the shape says"));
-            }
-            depth += 1;
-            is_nested |= depth == 2;
-            entries[depth] = 0;
-            is_closed = cursor.takes(b']');
-            if !is_closed {
-                continue;
-            }
-        } else {
-            if depth == 0 {
-                return Err(cursor.error("an array of elements is missing"));
-            }
-            if is_nested && depth != shape.len() {
-                return Err(cursor.error("arrays are nested otherwise than the shape says"));
-            }
-            if elements.len() == count {
-                return Err(format!("more elements than the {count} of its shape"));
-            }
-            let index = elements.len();
-            elements
-                .push(T::read(cursor).map_err(|problem| format!("element {index}: {problem}"))?);
-            entries[depth] += 1;
-        }
-        // Here a value has ended.
-        loop {
-            if !is_closed && cursor.another(b']')? {
-                break;
-            }
-            is_closed = false;
-            if is_nested && entries[depth] != shape[depth - 1] {
-                return Err(cursor.error(&format!(
-                    "an array of {} entries along a dimension of {} ends",
-                    entries[depth],
-                    shape[depth - 1]
-                )));
-            }
-            depth -= 1;
-            if depth == 0 {
-                return match elements.len() == count {
-                    true => Ok(elements),
-                    false => Err(format!("{} elements, {count} by its shape", elements.len())),
-                };
-            }
-            entries[depth] += 1;
-        }
+    elements: &mut Vec<T>,
+) -> Result<(), String> {
+    match shape {
+        [] => read_element(cursor, elements),
+        [length, inner @ ..] => read_array(cursor, *length, elements, |cursor, elements| {
+            read_nested(cursor, inner, elements)
+        }),
     }
+}
+
+/// Reads an array of exactly `length` entries.
+fn read_array<T: JsonElement>(
+    cursor: &mut Cursor<'_>,
+    length: usize,
+    elements: &mut Vec<T>,
+    read_entry: impl Fn(&mut Cursor<'_>, &mut Vec<T>) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut entries = 0;
+    cursor.array(|cursor| {
+        if entries == length {
+            return Err(cursor.error(&format!("more than {length} entries, as the shape says,")));
+        }
+        entries += 1;
+        read_entry(cursor, elements)
+    })?;
+    match entries == length {
+        true => Ok(()),
+        false => Err(cursor
+            .error(&format!("an array of {entries} entries, where the shape says {length}, ends"))),
+    }
+}
+
+fn read_element<T: JsonElement>(
+    cursor: &mut Cursor<'_>,
+    elements: &mut Vec<T>,
+) -> Result<(), String> {
+    let element =
+        T::read(cursor).map_err(|problem| format!("element {}: {problem}", elements.len()))?;
+    elements.push(element);
+    Ok(())
 }

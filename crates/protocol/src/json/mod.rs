@@ -1,8 +1,8 @@
 //! Requests and answers as JSON, with the tensors that are sent as bytes behind it.
 //!
-//! The reader is our own and not `serde_json`'s for what that one cannot do: elements go straight into a vector of the
-//! tensor's type, rounded once; a problem names its tensor; and numbers that are not finite, which other servers and
-//! this one write into answers as `NaN`, `Infinity` and `-Infinity`, can be read back.
+//! The reader of tensors is our own and not `serde_json`'s, for three things: a decimal is rounded once, to the tensor's
+//! own type; a problem names its tensor and element; and numbers that are not finite, which other servers and this one
+//! write into answers as `NaN`, `Infinity` and `-Infinity`, can be read back.
 
 mod body;
 mod cursor;
