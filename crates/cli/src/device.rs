@@ -1,6 +1,7 @@
 //! The device named on the command line.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -83,6 +84,14 @@ impl OpenDevice {
         match self {
             OpenDevice::Cpu(device) => device,
             OpenDevice::Cuda(device) => device,
+        }
+    }
+
+    /// The device, for those who share it.
+    pub(crate) fn into_device(self) -> Arc<dyn Device> {
+        match self {
+            OpenDevice::Cpu(device) => Arc::new(device),
+            OpenDevice::Cuda(device) => Arc::new(device),
         }
     }
 

@@ -48,6 +48,8 @@ enum Command {
     Simulate(commands::simulate::Options),
     /// Send a server requests at the instants they are due, and report latencies and objectives held
     Load(commands::load::Options),
+    /// Serve models over HTTP and gRPC (KServe v2)
+    Serve(commands::serve::Options),
     /// Load and run a small bundled zoo
     Demo(commands::demo::Options),
     /// Show what is here: devices, their units, their instruction sets
@@ -71,6 +73,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Plan(options) => return commands::plan::run(options),
         Command::Simulate(options) => commands::simulate::run(options)?,
         Command::Load(options) => return commands::load::run(options),
+        Command::Serve(options) => commands::serve::run(options)?,
         Command::Demo(options) => commands::demo::run(options)?,
         Command::Devices(options) => commands::devices::run(options)?,
     }

@@ -33,8 +33,13 @@ impl DimensionOptions {
             let known = if known.is_empty() { "none".into() } else { known.join(", ") };
             bail!("the model has no dimension '{unknown}'; it has {known}");
         }
-        let sizes = Dimensions { batch, named, otherwise: Some(DEFAULT_OPEN_DIMENSION) };
-        Ok(graph.input_shapes(&sizes)?)
+        Ok(graph.input_shapes(&self.sizes(batch))?)
+    }
+
+    /// The sizes at a batch size, whatever the model.
+    pub(crate) fn sizes(&self, batch: usize) -> Dimensions {
+        let named = self.dimensions.iter().cloned().collect();
+        Dimensions { batch, named, otherwise: Some(DEFAULT_OPEN_DIMENSION) }
     }
 }
 

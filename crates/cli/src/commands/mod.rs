@@ -7,5 +7,6 @@ pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod zoo;

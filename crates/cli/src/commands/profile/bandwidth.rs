@@ -25,7 +25,7 @@ pub(super) fn in_words(device: &OpenDevice) -> &'static str {
 }
 
 /// Bytes per second, as given in GB/s or else as measured.
-pub(super) fn bytes_per_s(given_gb_per_s: Option<f64>, device: &OpenDevice) -> Result<f64> {
+pub(crate) fn bytes_per_s(given_gb_per_s: Option<f64>, device: &OpenDevice) -> Result<f64> {
     let gb_per_s = match (given_gb_per_s, device) {
         (Some(given), _) => given,
         (None, OpenDevice::Cpu(device)) => measured_gb_per_s(device),

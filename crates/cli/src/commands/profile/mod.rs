@@ -1,6 +1,6 @@
 //! `weft profile`: how long models take at every batch size on every share of a device, and where the knees are.
 
-mod bandwidth;
+pub(super) mod bandwidth;
 mod measure;
 mod model;
 mod plot;

@@ -1,0 +1,105 @@
+//! One connection: which protocol it speaks, and the tasks that serve it.
+
+use std::convert::Infallible;
+use std::net::TcpStream as StdStream;
+use std::sync::Arc;
+
+use ::http::header::CONTENT_TYPE;
+use ::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::answer::AnswerBody;
+use crate::grpc::{self, GrpcService, grpc_service};
+use crate::http::route;
+use crate::inference::Serving;
+
+/// How much of an HTTP/2 stream, and of a connection, may be on its way before it is read.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+
+/// What a socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocols {
+    HttpAndGrpc,
+    GrpcOnly,
+}
+
+/// A connection that was accepted and waits for the thread that carries it.
+pub(crate) struct Accepted {
+    pub(crate) stream: StdStream,
+    pub(crate) protocols: Protocols,
+    /// Held for as long as the connection is open.
+    pub(crate) _place: OwnedSemaphorePermit,
+}
+
+/// What the connections of one thread share.
+pub(crate) struct Connections {
+    serving: Arc<Serving>,
+    grpc: GrpcService,
+    either: Builder<TokioExecutor>,
+    grpc_only: Builder<TokioExecutor>,
+}
+
+impl Connections {
+    pub(crate) fn new(serving: Arc<Serving>) -> Self {
+        let limits = &serving.limits;
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.idle)
+            .max_buf_size(limits.head_bytes);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.streams_per_connection)
+            .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        let grpc = grpc_service(serving.clone());
+        Self { serving, grpc, grpc_only: builder.clone().http2_only(), either: builder }
+    }
+
+    /// Serves a connection beside the others, until it ends or the shutdown has let it finish.
+    pub(crate) fn serve(&self, accepted: Accepted, graceful: &GracefulShutdown) {
+        let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
+        let (serving, grpc) = (self.serving.clone(), self.grpc.clone());
+        let service = service_fn(move |request| answer(serving.clone(), grpc.clone(), request));
+        let builder = match accepted.protocols {
+            Protocols::HttpAndGrpc => &self.either,
+            Protocols::GrpcOnly => &self.grpc_only,
+        };
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let watched = graceful.watch(connection);
+        let place = accepted._place;
+        tokio::spawn(async move {
+            // A connection that breaks has nobody left to tell.
+            let _ = watched.await;
+            drop(place);
+        });
+    }
+}
+
+async fn answer(
+    serving: Arc<Serving>,
+    grpc: GrpcService,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Infallible> {
+    if is_grpc(&request) {
+        let answer = grpc::call(grpc, request, &serving.limits).await?;
+        Ok(answer.map(AnswerBody::Grpc))
+    } else {
+        Ok(route(&serving, request).await)
+    }
+}
+
+fn is_grpc(request: &Request<Incoming>) -> bool {
+    let content_type = request.headers().get(CONTENT_TYPE);
+    content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}

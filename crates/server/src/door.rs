@@ -1,0 +1,56 @@
+//! The door: the one place where a request for inference is let in or declined before it reaches the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::error::ServeError;
+use crate::models::ModelEntry;
+
+/// Lets requests in, and counts those that are inside.
+#[derive(Debug)]
+pub(crate) struct Door {
+    is_closed: AtomicBool,
+    inside: AtomicUsize,
+    limit: usize,
+}
+
+/// A request that was let in; it is inside until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Admitted(Arc<Door>);
+
+impl Door {
+    /// An open door for so many requests at once.
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { is_closed: AtomicBool::new(false), inside: AtomicUsize::new(0), limit })
+    }
+
+    /// Lets a request for a model in, or says why not.
+    pub(crate) fn admit(self: &Arc<Self>, _model: &ModelEntry) -> Result<Admitted, ServeError> {
+        // Counted before it is looked at: of two that come for the last place one sees the other.
+        let inside = self.inside.fetch_add(1, Ordering::Relaxed);
+        let admitted = Admitted(self.clone());
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(ServeError::Stopping);
+        }
+        if inside >= self.limit {
+            return Err(ServeError::TooManyRequests { limit: self.limit });
+        }
+        Ok(admitted)
+    }
+
+    /// Lets nobody in any more.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// True until it is closed.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_closed.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,107 @@
+//! Why a request gets no answer, or a server does not start.
+
+use std::net::SocketAddr;
+
+use weft_engine::InferError;
+use weft_protocol::ProtocolError;
+
+use crate::shared_memory::RegionError;
+
+/// Why a request gets no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is no such endpoint.
+    #[error("there is nothing at {0}")]
+    UnknownPath(String),
+    /// The endpoint is there, and is asked for in another way.
+    #[error("{path} takes {allowed}")]
+    WrongMethod {
+        /// The endpoint.
+        path: String,
+        /// How it is asked for.
+        allowed: &'static str,
+    },
+    /// There is no such model.
+    #[error("there is no model '{0}'")]
+    UnknownModel(String),
+    /// The model is there, and has no such version.
+    #[error("model '{model}' has no version '{version}'")]
+    UnknownVersion {
+        /// The model.
+        model: String,
+        /// As it was asked for.
+        version: String,
+    },
+    /// The message cannot be understood.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// The inputs or outputs are not those of the model.
+    #[error("model '{model}': {problem}")]
+    Mismatch {
+        /// The model.
+        model: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// Shared memory cannot be registered or used.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// The engine did not answer.
+    #[error(transparent)]
+    Engine(#[from] InferError),
+    /// The body is compressed in a way that is not known.
+    #[error("the content encoding '{0}' is not one of gzip and deflate")]
+    UnknownEncoding(String),
+    /// The body is longer than is read.
+    #[error("the body exceeds the limit of {limit_bytes} bytes")]
+    BodyTooLarge {
+        /// What is read at most.
+        limit_bytes: usize,
+    },
+    /// The body did not arrive in time.
+    #[error("the body did not arrive within {seconds} s")]
+    BodyTooSlow {
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The connection broke while the body was read.
+    #[error("the body ended early")]
+    BodyBroken,
+    /// As many requests as are taken on wait for their answers.
+    #[error("{limit} requests are in flight, and no more are taken on")]
+    TooManyRequests {
+        /// How many are taken on.
+        limit: usize,
+    },
+    /// The server ends.
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+impl ServeError {
+    /// Memory of a GPU is not shared with clients.
+    pub(crate) fn no_cuda_shared_memory() -> Self {
+        ProtocolError::Unsupported("shared memory of a GPU".into()).into()
+    }
+
+    /// Settings that no client can change.
+    pub(crate) fn no_such_settings(what: &str) -> Self {
+        ProtocolError::Unsupported(format!("changing {what} settings over the network")).into()
+    }
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// A thread does not start.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}

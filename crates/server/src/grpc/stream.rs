@@ -1,0 +1,71 @@
+//! Inferences over one stream: each is answered as soon as it is ready, whatever came before it.
+
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+use weft_protocol::grpc::inference::{
+    ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
+};
+
+use super::service::Inference;
+
+/// Requests of one stream that are worked on at once; the client is not read from while there are more.
+const MAX_IN_FLIGHT: usize = 256;
+
+/// Answers that wait to be sent; more are not worked on before the client reads.
+const MAX_UNSENT: usize = 64;
+
+type Answers = Sender<Result<ModelStreamInferResponse, Status>>;
+
+/// The answers to a stream of requests.
+pub(super) fn answers(
+    service: Inference,
+    requests: Streaming<ModelInferRequest>,
+) -> ReceiverStream<Result<ModelStreamInferResponse, Status>> {
+    let (answers, received) = channel(MAX_UNSENT);
+    tokio::spawn(async move {
+        tokio::select! {
+            // Whoever hung up wants no more answers: what is worked on is dropped, and with it cancelled.
+            () = answers.closed() => {}
+            () = work(service, requests, &answers) => {}
+        }
+    });
+    ReceiverStream::new(received)
+}
+
+async fn work(service: Inference, mut requests: Streaming<ModelInferRequest>, answers: &Answers) {
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            request = requests.message(), if running.len() < MAX_IN_FLIGHT => match request {
+                Ok(Some(request)) => {
+                    running.spawn(answer(service.clone(), request, answers.clone()));
+                }
+                Ok(None) => break,
+                Err(status) => {
+                    let _ = answers.send(Err(status)).await;
+                    break;
+                }
+            },
+            Some(_) = running.join_next() => {}
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+/// Answers one request; what is wrong with it is told in the answer, and the stream goes on.
+async fn answer(service: Inference, request: ModelInferRequest, answers: Answers) {
+    let (id, model_name) = (request.id.clone(), request.model_name.clone());
+    let message = match service.infer(request, None).await {
+        Ok(response) => ModelStreamInferResponse {
+            error_message: String::new(),
+            infer_response: Some(response),
+        },
+        Err(error) => ModelStreamInferResponse {
+            error_message: error.to_string(),
+            infer_response: Some(ModelInferResponse { id, model_name, ..Default::default() }),
+        },
+    };
+    let _ = answers.send(Ok(message)).await;
+}

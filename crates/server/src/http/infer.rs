@@ -1,0 +1,111 @@
+//! The endpoint of inference.
+
+use ::http::header::CONTENT_ENCODING;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Response};
+use bytes::Bytes;
+use hyper::body::Incoming;
+use weft_protocol::json::{EncodedBody, decode_request, encode_response};
+use weft_protocol::{InferRequest, InferResponse, ProtocolError};
+
+use super::body;
+use super::compression::{self, Encoding};
+use super::reply::{JSON, written};
+use super::routes::Matched;
+use crate::answer::AnswerBody;
+use crate::error::ServeError;
+use crate::inference::Serving;
+
+/// Where the JSON of a body ends and the bytes of tensors begin.
+const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
+
+const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// What is longer is read and written beside the connections, since the others of the thread would wait for it.
+const LONG_BYTES: usize = 256 << 10;
+
+/// Reads a request, has it answered and writes the answer.
+pub(super) async fn answer(
+    serving: &Serving,
+    matched: &Matched<'_>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response<AnswerBody>, ServeError> {
+    let model = serving.models.find(&matched.name, &matched.version)?;
+    let form = Form {
+        header_length: header_length(headers)?,
+        encoding: compression::of_request(headers)?,
+        limit_bytes: serving.limits.body_bytes,
+    };
+    let body = body::read(body, &serving.limits).await?;
+    let length = body.len();
+    let request = if length > LONG_BYTES || form.encoding.is_some() {
+        beside(move || form.decode(body)).await?
+    } else {
+        form.decode(body)?
+    };
+    let response = serving.infer(&model, request).await?;
+    let length = response.outputs.iter().map(|output| output.tensor.size_bytes()).sum();
+    let encoding = compression::of_answer(headers, length);
+    let (body, encoding) = if length > LONG_BYTES || encoding.is_some() {
+        beside(move || encode(&response, encoding)).await?
+    } else {
+        encode(&response, encoding)?
+    };
+    Ok(respond(body, encoding))
+}
+
+/// How the body of a request is written.
+struct Form {
+    header_length: Option<usize>,
+    encoding: Option<Encoding>,
+    limit_bytes: usize,
+}
+
+impl Form {
+    fn decode(&self, body: Bytes) -> Result<InferRequest, ServeError> {
+        let body = match self.encoding {
+            Some(encoding) => encoding.decompress(&body, self.limit_bytes)?,
+            None => body,
+        };
+        Ok(decode_request(&body, self.header_length)?)
+    }
+}
+
+/// An answer as it is sent, and how it was compressed after all.
+fn encode(
+    response: &InferResponse,
+    encoding: Option<Encoding>,
+) -> Result<(EncodedBody, Option<Encoding>), ServeError> {
+    let mut encoded = encode_response(response)?;
+    let compressed = encoding.and_then(|encoding| encoding.compress(&encoded.body).ok());
+    let encoding = encoding.filter(|_| compressed.is_some());
+    encoded.body = compressed.unwrap_or(encoded.body);
+    Ok((encoded, encoding))
+}
+
+fn respond(encoded: EncodedBody, encoding: Option<Encoding>) -> Response<AnswerBody> {
+    let content_type = if encoded.header_length.is_some() { OCTETS } else { JSON };
+    let mut response = written(content_type, encoded.body);
+    let headers = response.headers_mut();
+    if let Some(length) = encoded.header_length {
+        headers.insert(HEADER_LENGTH, HeaderValue::from(length));
+    }
+    if let Some(encoding) = encoding {
+        headers.insert(CONTENT_ENCODING, encoding.name());
+    }
+    response
+}
+
+fn header_length(headers: &HeaderMap) -> Result<Option<usize>, ServeError> {
+    let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
+    let length = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let malformed = || ProtocolError::Malformed(format!("{HEADER_LENGTH} is no length"));
+    length.map(Some).ok_or_else(|| malformed().into())
+}
+
+/// Does what takes long on a thread of its own.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ServeError> + Send + 'static,
+) -> Result<T, ServeError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(ServeError::Stopping))
+}

@@ -1,0 +1,100 @@
+//! The path of one request for inference, whatever it was written in: found, admitted, checked, run, answered, counted.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+use weft_engine::{Answer, Engine, InferError, Submission, Ticket};
+use weft_protocol::{InferRequest, InferResponse};
+
+use crate::door::Door;
+use crate::error::ServeError;
+use crate::inputs::{BoundInputs, bind};
+use crate::limits::Limits;
+use crate::models::{ModelEntry, ModelTable};
+use crate::outputs::WantedOutputs;
+use crate::repository::Repository;
+use crate::shared_memory::Regions;
+
+/// What all transports serve from.
+pub(crate) struct Serving {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) models: Arc<ModelTable>,
+    pub(crate) repository: Arc<dyn Repository>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) regions: Regions,
+    pub(crate) limits: Limits,
+}
+
+impl Serving {
+    /// Answers a request. Dropping the future gives the request up.
+    pub(crate) async fn infer(
+        &self,
+        model: &ModelEntry,
+        request: InferRequest,
+    ) -> Result<InferResponse, ServeError> {
+        let arrived = Instant::now();
+        let outcome = self.run(model, request, arrived).await;
+        if outcome.is_err() {
+            model.statistics.failed(arrived.elapsed());
+        }
+        outcome
+    }
+
+    async fn run(
+        &self,
+        model: &ModelEntry,
+        mut request: InferRequest,
+        arrived: Instant,
+    ) -> Result<InferResponse, ServeError> {
+        let _admitted = self.door.admit(model)?;
+        let wanted = WantedOutputs::of(model, &mut request)?;
+        let BoundInputs { values, rows } = bind(model, request.inputs, &self.regions)?;
+        let submission = Submission {
+            model: model.key,
+            inputs: values,
+            rows: u32::try_from(rows).unwrap_or(u32::MAX),
+            timeout: request.parameters.timeout,
+        };
+        let mut answer = submit(&self.engine, submission).await?;
+        let values = std::mem::take(&mut answer.outputs);
+        let outputs = wanted.select(model, values, &self.regions)?;
+        model.statistics.succeeded(rows, arrived.elapsed(), &answer);
+        Ok(InferResponse {
+            model_name: model.name.clone(),
+            model_version: model.version_text.clone(),
+            id: request.id,
+            outputs,
+        })
+    }
+}
+
+/// Waits for the engine; where the future is dropped, what has not begun is not run.
+async fn submit(engine: &Engine, submission: Submission) -> Result<Answer, InferError> {
+    let (answer, answered) = oneshot::channel();
+    let reply = Box::new(move |outcome| {
+        // Whoever has given up does not wait for it.
+        let _ = answer.send(outcome);
+    });
+    let wanted = Wanted(Some(engine.submit(submission, reply)));
+    let outcome = answered.await.unwrap_or(Err(InferError::Stopped));
+    wanted.answered();
+    outcome
+}
+
+/// An answer that somebody waits for.
+struct Wanted(Option<Ticket>);
+
+impl Wanted {
+    fn answered(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        if let Some(ticket) = &self.0 {
+            ticket.cancel();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The threads that carry connections: a runtime for each, and connections dealt out to them in turn.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, watch};
+
+use crate::connection::{Accepted, Connections};
+use crate::inference::Serving;
+use crate::listener::{Listening, accept};
+
+/// Deals connections out to the threads in turn. What waits to be taken up is bounded by the connections that may be open.
+#[derive(Clone)]
+pub(crate) struct Dealer {
+    threads: Vec<UnboundedSender<Accepted>>,
+    next: usize,
+}
+
+impl Dealer {
+    pub(crate) fn deal(&mut self, connection: Accepted) {
+        self.next = (self.next + 1) % self.threads.len();
+        // A thread that has ended closes what it is sent.
+        let _ = self.threads[self.next].send(connection);
+    }
+}
+
+/// The threads.
+pub(crate) struct IoThreads {
+    handles: Vec<JoinHandle<()>>,
+    /// True while every connection ended by itself.
+    all_ended: Arc<AtomicBool>,
+}
+
+impl IoThreads {
+    /// Starts them; the first also accepts.
+    pub(crate) fn start(
+        count: NonZeroUsize,
+        listeners: Vec<Listening>,
+        serving: Arc<Serving>,
+        stopped: &watch::Receiver<bool>,
+    ) -> std::io::Result<Self> {
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..count.get()).map(|_| unbounded_channel()).unzip();
+        let dealer = Dealer { threads: senders, next: 0 };
+        let room = Arc::new(Semaphore::new(serving.limits.connections.min(Semaphore::MAX_PERMITS)));
+        let mut started = Self { handles: Vec::new(), all_ended: Arc::new(AtomicBool::new(true)) };
+        let mut listeners = Some(listeners);
+        for (number, connections) in receivers.into_iter().enumerate() {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            for listening in listeners.take().into_iter().flatten() {
+                runtime.spawn(accept(listening, dealer.clone(), room.clone(), stopped.clone()));
+            }
+            let (serving, stopped) = (serving.clone(), stopped.clone());
+            let all_ended = started.all_ended.clone();
+            let carry = move || {
+                if !carry(&runtime, connections, serving, stopped) {
+                    all_ended.store(false, Ordering::Relaxed);
+                }
+            };
+            let name = format!("weft-io-{number}");
+            started.handles.push(thread::Builder::new().name(name).spawn(carry)?);
+        }
+        Ok(started)
+    }
+
+    /// Waits until all have ended, and says whether every connection ended by itself.
+    pub(crate) fn join(&mut self) -> bool {
+        for handle in self.handles.drain(..) {
+            let _ = handle.join();
+        }
+        self.all_ended.load(Ordering::Relaxed)
+    }
+}
+
+/// Carries connections until it is told to stop, then gives those that are busy the time they are allowed.
+fn carry(
+    runtime: &Runtime,
+    mut incoming: UnboundedReceiver<Accepted>,
+    serving: Arc<Serving>,
+    mut stopped: watch::Receiver<bool>,
+) -> bool {
+    let drain = serving.limits.drain;
+    let connections = Connections::new(serving);
+    runtime.block_on(async {
+        let graceful = GracefulShutdown::new();
+        loop {
+            tokio::select! {
+                Some(accepted) = incoming.recv() => connections.serve(accepted, &graceful),
+                _ = stopped.wait_for(|is_stopped| *is_stopped) => break,
+            }
+        }
+        tokio::time::timeout(drain, graceful.shutdown()).await.is_ok()
+    })
+}

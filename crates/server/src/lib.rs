@@ -1,0 +1,32 @@
+//! KServe v2 over HTTP and gRPC, in front of an engine.
+//!
+//! A few threads carry all connections, each with a runtime of its own; a request stays on its connection's thread but for
+//! the time that it spends in the engine.
+
+mod answer;
+mod classification;
+mod connection;
+mod door;
+mod error;
+mod grpc;
+mod http;
+mod inference;
+mod inputs;
+mod io_threads;
+mod limits;
+mod listener;
+mod management;
+mod models;
+mod outputs;
+mod refusal;
+mod repository;
+mod server;
+mod shared_memory;
+mod statistics;
+
+pub use error::{ServeError, StartError};
+pub use limits::Limits;
+pub use models::{ModelEntry, ModelTable, Signature, TensorSpec};
+pub use repository::{FixedRepository, IndexEntry, Repository};
+pub use server::{Server, ServerOptions};
+pub use shared_memory::RegionError;

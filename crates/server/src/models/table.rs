@@ -1,0 +1,128 @@
+//! The table of models: read by every request without a lock, and replaced as a whole when a model comes or goes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use weft_engine::{LaunchRecord, ModelKey, Observer};
+
+use super::entry::ModelEntry;
+use crate::error::ServeError;
+
+/// Models by name and version. As an engine's observer it counts what the engine runs of them.
+#[derive(Debug, Default)]
+pub struct ModelTable {
+    models: ArcSwap<Models>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Models {
+    /// The highest version is what is meant where none is named.
+    by_name: HashMap<String, BTreeMap<u64, Arc<ModelEntry>>>,
+    by_key: HashMap<ModelKey, Arc<ModelEntry>>,
+}
+
+impl ModelTable {
+    /// The version of a model that is asked for; the latest where the version is empty.
+    pub fn find(&self, name: &str, version: &str) -> Result<Arc<ModelEntry>, ServeError> {
+        let models = self.models.load();
+        let versions =
+            models.by_name.get(name).ok_or_else(|| ServeError::UnknownModel(name.into()))?;
+        let entry = match version {
+            "" => versions.last_key_value().map(|(_, entry)| entry),
+            given => given.parse().ok().and_then(|number: u64| versions.get(&number)),
+        };
+        let unknown = || ServeError::UnknownVersion { model: name.into(), version: version.into() };
+        entry.cloned().ok_or_else(unknown)
+    }
+
+    /// All versions of a model, in increasing order; empty where there is none.
+    pub fn versions(&self, name: &str) -> Vec<Arc<ModelEntry>> {
+        let models = self.models.load();
+        models.by_name.get(name).into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+
+    /// Every version of every model, by name.
+    pub fn all(&self) -> Vec<Arc<ModelEntry>> {
+        let models = self.models.load();
+        let mut all: Vec<_> = models.by_key.values().cloned().collect();
+        all.sort_by(|a, b| (&a.name, a.version).cmp(&(&b.name, b.version)));
+        all
+    }
+
+    /// Serves a version from now on, in place of one of the same number.
+    pub fn insert(&self, entry: Arc<ModelEntry>) {
+        self.models.rcu(|models| {
+            let mut models = Models::clone(models);
+            let versions = models.by_name.entry(entry.name.clone()).or_default();
+            if let Some(before) = versions.insert(entry.version, entry.clone()) {
+                models.by_key.remove(&before.key);
+            }
+            models.by_key.insert(entry.key, entry.clone());
+            models
+        });
+    }
+
+    /// Serves a model no more, and says what was served of it.
+    pub fn remove(&self, name: &str) -> Vec<Arc<ModelEntry>> {
+        let removed = self.versions(name);
+        self.models.rcu(|models| {
+            let mut models = Models::clone(models);
+            for entry in models.by_name.remove(name).into_iter().flatten() {
+                models.by_key.remove(&entry.1.key);
+            }
+            models
+        });
+        removed
+    }
+}
+
+impl Observer for ModelTable {
+    fn launch_ended(&self, launch: &LaunchRecord) {
+        if let Some(entry) = self.models.load().by_key.get(&launch.model) {
+            entry.statistics.executed(launch.rows, launch.took);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::Signature;
+
+    fn table(entries: &[(&str, u64)]) -> ModelTable {
+        let table = ModelTable::default();
+        for &(name, version) in entries {
+            let signature = Signature { inputs: vec![], outputs: vec![], max_batch_size: 0 };
+            let key = ModelKey::unused();
+            table.insert(Arc::new(ModelEntry::new(name.into(), version, signature, key)));
+        }
+        table
+    }
+
+    #[test]
+    fn the_latest_version_is_meant_where_none_is_named() {
+        let table = table(&[("a", 2), ("a", 10), ("b", 1)]);
+        assert_eq!(table.find("a", "").unwrap().version, 10);
+        assert_eq!(table.find("a", "2").unwrap().version, 2);
+        assert_eq!(table.all().len(), 3);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let table = table(&[("a", 1)]);
+        assert!(matches!(table.find("b", ""), Err(ServeError::UnknownModel(name)) if name == "b"));
+        for version in ["2", "latest", "-1", "1.0", " 1"] {
+            let found = table.find("a", version);
+            assert!(matches!(found, Err(ServeError::UnknownVersion { .. })), "{version}");
+        }
+        assert_eq!(table.remove("a").len(), 1);
+        assert!(table.find("a", "").is_err() && table.all().is_empty());
+    }
+
+    #[test]
+    fn a_version_takes_the_place_of_its_number() {
+        let table = table(&[("a", 1), ("a", 1)]);
+        assert_eq!(table.all().len(), 1);
+    }
+}

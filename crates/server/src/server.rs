@@ -1,0 +1,115 @@
+//! A running server: its sockets and its threads, from start to stop.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use weft_engine::Engine;
+
+use crate::connection::Protocols;
+use crate::door::Door;
+use crate::error::StartError;
+use crate::inference::Serving;
+use crate::io_threads::IoThreads;
+use crate::limits::Limits;
+use crate::listener::listen;
+use crate::models::ModelTable;
+use crate::repository::Repository;
+use crate::shared_memory::Regions;
+
+/// Where a server listens, and how much it takes on.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// For HTTP and gRPC; port 0 is any that is free.
+    pub address: SocketAddr,
+    /// For gRPC alone, beside that.
+    pub grpc_address: Option<SocketAddr>,
+    /// Threads that carry connections.
+    pub io_threads: NonZeroUsize,
+    /// What it takes on.
+    pub limits: Limits,
+}
+
+impl ServerOptions {
+    /// An address, and everything else as is usual.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            grpc_address: None,
+            io_threads: default_io_threads(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// One thread carries the small requests that four cores can compute the answers of.
+fn default_io_threads() -> NonZeroUsize {
+    const CORES_PER_IO_THREAD: usize = 4;
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    NonZeroUsize::new(cores / CORES_PER_IO_THREAD).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// A server that accepts connections until it is stopped or dropped.
+pub struct Server {
+    address: SocketAddr,
+    grpc_address: Option<SocketAddr>,
+    serving: Arc<Serving>,
+    stop: watch::Sender<bool>,
+    threads: IoThreads,
+}
+
+impl Server {
+    /// Listens, and serves the models of the table with the engine; they come from the repository.
+    pub fn start(
+        options: &ServerOptions,
+        engine: Arc<Engine>,
+        models: Arc<ModelTable>,
+        repository: Arc<dyn Repository>,
+    ) -> Result<Self, StartError> {
+        let main = listen(options.address, Protocols::HttpAndGrpc)?;
+        let grpc = options.grpc_address.map(|at| listen(at, Protocols::GrpcOnly)).transpose()?;
+        let (address, grpc_address) = (main.address, grpc.as_ref().map(|grpc| grpc.address));
+        let limits = options.limits.clone();
+        let serving = Arc::new(Serving {
+            engine,
+            models,
+            repository,
+            door: Door::new(limits.requests_in_flight),
+            regions: Regions::new(limits.regions),
+            limits,
+        });
+        let (stop, stopped) = watch::channel(false);
+        let listeners = std::iter::once(main).chain(grpc).collect();
+        let threads = IoThreads::start(options.io_threads, listeners, serving.clone(), &stopped)?;
+        Ok(Self { address, grpc_address, serving, stop, threads })
+    }
+
+    /// Where it listens for HTTP and gRPC.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it listens for gRPC alone.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc_address
+    }
+
+    /// Accepts no more, ends what was accepted within [`Limits::drain`], and closes all connections. True where everything
+    /// that was accepted was answered.
+    pub fn stop(mut self) -> bool {
+        self.end()
+    }
+
+    fn end(&mut self) -> bool {
+        self.serving.door.close();
+        self.stop.send_replace(true);
+        self.threads.join()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
