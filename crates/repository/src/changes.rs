@@ -87,3 +87,6 @@ fn change_of(name: &str, old: &Repository, new: &Repository) -> Option<Change> {
     let loaded_anew = after.versions.keys().copied().filter(is_new).collect();
     Some(Change::Changed { name, model: after.clone(), loaded_anew, is_agreed_anew })
 }
+
+#[cfg(test)]
+mod tests;

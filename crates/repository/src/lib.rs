@@ -9,6 +9,8 @@ mod model_config;
 mod names;
 mod problem;
 mod repository;
+#[cfg(test)]
+mod samples;
 mod scan;
 mod settings;
 mod text_format;

@@ -26,13 +26,14 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        let text = match self.line {
+            Some(line) => format!("{file}:{line}: {}", self.what),
+            None => format!("{file}: {}", self.what),
+        };
         // Names on disk may hold line breaks and escape codes, which have no business in a terminal.
-        let file = self.file.display().to_string();
-        let file: String =
-            file.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        match self.line {
-            Some(line) => write!(f, "{file}:{line}: {}", self.what),
-            None => write!(f, "{file}: {}", self.what),
-        }
+        let shown: String =
+            text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        f.write_str(&shown)
     }
 }

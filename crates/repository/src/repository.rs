@@ -69,8 +69,6 @@ pub struct Repository {
     pub entries: BTreeMap<String, Entry>,
     /// What `weft.toml` says.
     pub settings: SettingsEntry,
-    /// What is wrong with the repository as a whole.
-    pub problems: Vec<Problem>,
 }
 
 impl Repository {
@@ -91,10 +89,10 @@ impl Repository {
         Some(self.settings.settings.as_ref()?.of_model(name, model.config.as_ref()))
     }
 
-    /// Everything that is wrong: with the whole, with `weft.toml`, then model by model.
+    /// Everything that is wrong: with `weft.toml`, then model by model.
     pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
         let of_models = self.entries.values().flat_map(|entry| &entry.problems);
-        self.problems.iter().chain(&self.settings.problems).chain(of_models)
+        self.settings.problems.iter().chain(of_models)
     }
 
     /// Everything worth knowing that is not wrong, model by model.

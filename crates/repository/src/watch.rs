@@ -92,8 +92,8 @@ fn settled(taken: &Repository, last: &Repository, look: Repository) -> Repositor
     if last.settings != next.settings {
         next.settings = taken.settings.clone();
     }
-    if last.problems != next.problems {
-        next.problems = taken.problems.clone();
-    }
     next.keeping_what_worked(taken)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,8 @@ pub const MAX_ENTRIES: usize = 100_000;
 /// A scan under way.
 pub(super) struct Reading<'a> {
     root: &'a Path,
-    entries_left: usize,
+    max_entries: usize,
+    entries_read: usize,
 }
 
 /// An entry of a folder, after links were followed.
@@ -32,24 +33,9 @@ impl Listed {
     }
 }
 
-pub(super) enum ListingError {
-    Unreadable(String),
-    /// There are more than may be read; these were.
-    TooMany(Vec<Listed>),
-}
-
-impl ListingError {
-    pub(super) fn reason(self) -> String {
-        match self {
-            Self::Unreadable(reason) => reason,
-            Self::TooMany(_) => format!("lies past the {MAX_ENTRIES} entries that are read"),
-        }
-    }
-}
-
 impl<'a> Reading<'a> {
-    pub(super) fn new(root: &'a Path) -> Self {
-        Self { root, entries_left: MAX_ENTRIES }
+    pub(super) fn new(root: &'a Path, max_entries: usize) -> Self {
+        Self { root, max_entries, entries_read: 0 }
     }
 
     /// A path as problems name it: from the root.
@@ -57,18 +43,17 @@ impl<'a> Reading<'a> {
         path.strip_prefix(self.root).unwrap_or(path).to_path_buf()
     }
 
-    /// The entries of a folder by name, without those that nobody put there to be served.
-    pub(super) fn list(&mut self, folder: &Path) -> Result<Vec<Listed>, ListingError> {
-        let failed = |error| ListingError::Unreadable(unreadable(&error));
+    /// The entries of a folder by name, without those that nobody put there to be served; or why there are none. Part of
+    /// a folder is not a folder: what it seemed to lack would be taken for gone.
+    pub(super) fn list(&mut self, folder: &Path) -> Result<Vec<Listed>, String> {
         let mut listed = Vec::new();
-        let mut is_complete = true;
-        for entry in fs::read_dir(folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if self.entries_left == 0 {
-                is_complete = false;
-                break;
+        for entry in fs::read_dir(folder).map_err(|error| unreadable(&error))? {
+            let entry = entry.map_err(|error| unreadable(&error))?;
+            self.entries_read += 1;
+            if self.entries_read > self.max_entries {
+                let most = self.max_entries;
+                return Err(format!("is not read: the repository holds more than {most} entries"));
             }
-            self.entries_left -= 1;
             let raw_name = entry.file_name();
             let name = raw_name.to_string_lossy().into_owned();
             if names::is_ignored(&name) {
@@ -79,6 +64,6 @@ impl<'a> Reading<'a> {
             listed.push(Listed { is_utf8: raw_name.to_str().is_some(), name, path, metadata });
         }
         listed.sort_by(|a, b| a.path.cmp(&b.path));
-        if is_complete { Ok(listed) } else { Err(ListingError::TooMany(listed)) }
+        Ok(listed)
     }
 }

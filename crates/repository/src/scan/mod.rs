@@ -13,7 +13,7 @@ pub use listing::MAX_ENTRIES;
 use crate::names;
 use crate::problem::Problem;
 use crate::repository::{Entry, Repository};
-use listing::{Listed, ListingError, Reading};
+use listing::{Listed, Reading};
 
 /// How the files of plain models end.
 const ONNX_ENDING: &str = ".onnx";
@@ -34,7 +34,7 @@ impl RepositoryFiles {
     }
 }
 
-/// The folder itself cannot be read.
+/// The folder itself cannot be read, or holds more than is read of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model repository {} {reason}", root.display())]
 pub struct ScanError {
@@ -46,20 +46,14 @@ pub struct ScanError {
 
 /// Reads a repository. What is wrong with one model is said there, and leaves the others alone.
 pub fn scan(files: &RepositoryFiles) -> Result<Repository, ScanError> {
-    let mut reading = Reading::new(&files.root);
-    let mut problems = Vec::new();
-    let listed = match reading.list(&files.root) {
-        Ok(listed) => listed,
-        Err(ListingError::TooMany(listed)) => {
-            let what =
-                format!("holds more than {MAX_ENTRIES} entries; some of them were not looked at");
-            problems.push(Problem::new(".", what));
-            listed
-        }
-        Err(ListingError::Unreadable(reason)) => {
-            return Err(ScanError { root: files.root.clone(), reason });
-        }
-    };
+    scan_up_to(MAX_ENTRIES, files)
+}
+
+fn scan_up_to(max_entries: usize, files: &RepositoryFiles) -> Result<Repository, ScanError> {
+    let mut reading = Reading::new(&files.root, max_entries);
+    let listed = reading
+        .list(&files.root)
+        .map_err(|reason| ScanError { root: files.root.clone(), reason })?;
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for found in &listed {
         let Some((name, entry)) = read_entry(found, &listed, &mut reading) else { continue };
@@ -70,7 +64,7 @@ pub fn scan(files: &RepositoryFiles) -> Result<Repository, ScanError> {
         entries.insert(name, entry);
     }
     let settings = weft_toml::read(files, &entries);
-    Ok(Repository { entries, settings, problems })
+    Ok(Repository { entries, settings })
 }
 
 /// What lies under one name of the root; `None` where that is no model and was not meant to be.

@@ -15,8 +15,8 @@ pub(super) fn read(folder: &Listed, reading: &mut Reading<'_>) -> Entry {
     let mut entry = Entry::default();
     let listed = match reading.list(&folder.path) {
         Ok(listed) => listed,
-        Err(error) => {
-            entry.problems.push(Problem::new(&folder.name, error.reason()));
+        Err(reason) => {
+            entry.problems.push(Problem::new(&folder.name, reason));
             return entry;
         }
     };
@@ -106,7 +106,7 @@ fn read_version(
     model_file: &str,
     reading: &mut Reading<'_>,
 ) -> Result<Version, String> {
-    let listed = reading.list(&folder.path).map_err(|error| error.reason())?;
+    let listed = reading.list(&folder.path)?;
     let model = listed.iter().find(|found| found.name == model_file);
     let model = model.ok_or_else(|| format!("there is no {model_file} in it"))?;
     match &model.metadata {

@@ -157,6 +157,24 @@ fn a_configuration_chooses_versions_and_their_file() {
 }
 
 #[test]
+fn past_the_limit_a_model_is_broken_and_a_root_is_not_read() {
+    let root = folder(&[
+        ("a/1/model.onnx", ""),
+        ("b/1/model.onnx", ""),
+        ("b/1/1", ""),
+        ("b/1/2", ""),
+        ("c.onnx", ""),
+    ]);
+    let files = RepositoryFiles::in_folder(root.path());
+    assert_eq!(shown(&scan_up_to(9, &files).unwrap()), ["a: 1", "b: 1", "c: 1"]);
+    let less = scan_up_to(8, &files).unwrap();
+    assert_eq!(shown(&less), ["a: 1", "c: 1"]);
+    assert!(problems(&less)[0].contains("more than 8 entries"), "{:?}", problems(&less));
+    let error = scan_up_to(2, &files).unwrap_err();
+    assert!(error.reason.contains("more than 2 entries"), "{error}");
+}
+
+#[test]
 fn odd_names_are_served_and_unusable_ones_are_said() {
     let root = folder(&[
         ("größe 模型.v1/1/model.onnx", ""),

@@ -23,9 +23,6 @@ use crate::model_config::ModelConfig;
 use crate::names;
 use overrides::ModelOverrides;
 
-/// The most models and the most tenants of one file.
-const MAX_NAMED: usize = 100_000;
-
 /// All that `weft.toml` says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -179,7 +176,7 @@ fn read_tenants(
     let Some(section) = root.optional("tenants").and_then(|item| item.section(problems)) else {
         return tenants;
     };
-    for item in section.entries().take(MAX_NAMED) {
+    for item in section.entries() {
         if let Some(objection) = names::objection(item.name()) {
             problems.note(item.line(), format!("tenant {:?}: {objection}", item.name()));
         }
@@ -216,7 +213,7 @@ fn read_models(
     let Some(section) = root.optional("models").and_then(|item| item.section(problems)) else {
         return models;
     };
-    for item in section.entries().take(MAX_NAMED) {
+    for item in section.entries() {
         mentions.push(Mention { model: item.name().to_string(), line: item.line() });
         if let Some(section) = item.section(problems) {
             models.insert(item.name().to_string(), overrides::read(section, tenants, problems));
@@ -224,3 +221,6 @@ fn read_models(
     }
     models
 }
+
+#[cfg(test)]
+mod tests;
