@@ -270,6 +270,47 @@ def sharing(folder):
     bad("profiles without the models of a mix", "bench", "sharing", "--mixes", "b", "--profiles", os.path.join(ROOT, "profiles", "h200-pytorch.toml"), says="there is no profile 'alexnet'")
 
 
+def repositories(folder):
+    root = os.path.join(folder, "models")
+
+    def written(name, text=""):
+        path = os.path.join(root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+
+    made = json.loads(good("a key", "key", "--json").stdout)
+    text = good("a key for people", "key", says="key_hashes = [").stdout
+    expect("every key is another", made["key"] not in text and made["hash"] not in text, text)
+    written("net/1/model.onnx", "1")
+    written("net/2/model.onnx", "22")
+    written("net/config.pbtxt", "name: 'net'\nmax_batch_size: 8\ninstance_group [{ count: 2 }]\n")
+    written("plain.onnx")
+    written("weft.toml", f"[models.net]\nslo_ms = 20\ntenant = 'red'\n[tenants.red]\nkey_hashes = ['{made['hash']}']\n")
+    text = good("a repository", "check", root, says="2 models, no problems").stdout
+    expect("what is agreed is shown", "20.00 ms at 0.99" in text and "red" in text and "best effort" in text, text)
+    expect("what is not used is said", "net/config.pbtxt:3: ignored: instance_group" in text, text)
+    report = json.loads(good("a repository as JSON", "check", root, "--json").stdout)
+    net = report["models"][0]
+    expect("versions and agreements", net["serves"] == [2] and len(net["versions"]) == 2 and net["agreed"]["slo_ms"] == 20 and net["agreed"]["max_batch"] == 8, net)
+
+    written("torn/1/model.onnx")
+    written("torn/config.pbtxt", "max_batch_size: many\n")
+    written("weft.toml", "[models.ghost]\nslo_ms = 1\n[models.net]\nslo_ms = 20\n")
+    torn = run("check", root)
+    for problem in ("weft.toml:1: there is no model 'ghost'", "torn/config.pbtxt:1: 'max_batch_size' must be", "2 models, 2 problems"):
+        expect(f"problems of a repository: {problem}", torn.returncode == 2 and problem in torn.stdout, torn.stdout)
+    report = json.loads(run("check", root, "--json").stdout)
+    expect("problems are counted", report["problems"] == 2 and not report["models"][2]["usable"], report)
+    other = os.path.join(folder, "other.toml")
+    with open(other, "w") as file:
+        file.write("[server]\nlisten = '0.0.0.0:80'\n[models.net]\ntenant = 'blue'\n")
+    wrong = run("check", root, "--config", other)
+    for problem in ("there are no tenants", "there is no [tenants.blue]"):
+        expect(f"problems of settings: {problem}", wrong.returncode == 2 and problem in wrong.stdout, wrong.stdout)
+    bad("no repository", "check", os.path.join(folder, "none"), says="none")
+
+
 def bad_workloads(folder):
     path = os.path.join(folder, "workload.toml")
     profiles = os.path.join(ROOT, "profiles", "h200.toml")
@@ -349,5 +390,6 @@ with tempfile.TemporaryDirectory() as folder:
     plans(folder)
     sharing(folder)
     bad_workloads(folder)
+    repositories(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

@@ -50,6 +50,10 @@ enum Command {
     Load(commands::load::Options),
     /// Serve models over HTTP and gRPC (KServe v2)
     Serve(commands::serve::Options),
+    /// Show what is in a model repository, what is agreed about it, and all that is wrong
+    Check(commands::check::Options),
+    /// Make an API key, and the hash that is kept of it
+    Key(commands::key::Options),
     /// Load and run a small bundled zoo
     Demo(commands::demo::Options),
     /// Show what is here: devices, their units, their instruction sets
@@ -74,6 +78,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Simulate(options) => commands::simulate::run(options)?,
         Command::Load(options) => return commands::load::run(options),
         Command::Serve(options) => commands::serve::run(options)?,
+        Command::Check(options) => return commands::check::run(options),
+        Command::Key(options) => commands::key::run(options)?,
         Command::Demo(options) => commands::demo::run(options)?,
         Command::Devices(options) => commands::devices::run(options)?,
     }

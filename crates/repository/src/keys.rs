@@ -1,7 +1,7 @@
 //! API keys, of which only hashes are kept.
 //!
 //! A key is 256 bits from the operating system, so nobody can try them out, and a slow hash would protect nothing: it would
-//! only cost its time with every request. SHA-256 takes well under a microsecond. Each key has a public part that salts its
+//! only cost its time with every request, where SHA-256 costs less than a microsecond. Each key has a public part that salts its
 //! hash and finds it, so a request costs one hash however many keys there are.
 
 use std::collections::HashMap;

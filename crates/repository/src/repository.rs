@@ -46,6 +46,8 @@ impl Model {
 pub struct Entry {
     /// The model; `None` where something is so wrong that it cannot be served.
     pub model: Option<Model>,
+    /// Versions that are there and cannot be served.
+    pub broken_versions: BTreeSet<u64>,
     /// What is wrong: with the model, or with some of its versions.
     pub problems: Vec<Problem>,
     /// What its user should know, and that is not wrong: what of `config.pbtxt` is not used.
@@ -100,12 +102,16 @@ impl Repository {
         self.entries.values().flat_map(|entry| &entry.notes)
     }
 
-    /// This repository, except that what is broken here stays as it was before: a model that cannot be served any more
-    /// though it is still there, and a `weft.toml` that is wrong. What is gone is gone.
+    /// This repository, except that what is broken here stays as it was before: a model or a version that cannot be served
+    /// any more though it is still there, and a `weft.toml` that is wrong. What is gone is gone.
     pub fn keeping_what_worked(mut self, before: &Repository) -> Self {
         for (name, entry) in &mut self.entries {
-            if entry.model.is_none() {
-                entry.model = before.model(name).cloned();
+            let Some(before) = before.model(name) else { continue };
+            let model = entry.model.get_or_insert_with(|| before.clone());
+            for number in &entry.broken_versions {
+                if let Some(version) = before.versions.get(number) {
+                    model.versions.insert(*number, version.clone());
+                }
             }
         }
         if self.settings.settings.is_none() {

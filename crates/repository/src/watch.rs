@@ -2,7 +2,7 @@
 //!
 //! Looking at an interval, and not being told by the kernel, works wherever folders can be read: on network file systems,
 //! whose other writers no kernel hears of, on mounted volumes that are swapped as a whole, and in containers that have used
-//! up their watches. A look costs one `stat` per file.
+//! up their watches. A look lists folders and reads the small texts; it opens no model.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -1,9 +1,11 @@
 //! The commands, one file each.
 
+pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod infer;
 pub(crate) mod inspect;
+pub(crate) mod key;
 pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod profile;

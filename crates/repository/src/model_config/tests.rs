@@ -170,3 +170,11 @@ fn all_that_is_wrong_is_said_at_once() {
     let all = problems("backend: 'python'\nmax_batch_size: -1\nfoo: 1\ninput { dims: 0 }");
     assert_eq!(all.len(), 5, "{all:?}");
 }
+
+#[test]
+fn every_field_that_is_not_used_is_documented() {
+    let page = include_str!("../../../../docs/repository.md");
+    for name in UNUSED.into_iter().chain(REFUSED.map(|(name, _)| name)) {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}

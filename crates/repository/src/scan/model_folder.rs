@@ -32,6 +32,7 @@ pub(super) fn read(folder: &Listed, reading: &mut Reading<'_>) -> Entry {
                 versions.insert(number, version);
             }
             Err(what) => {
+                entry.broken_versions.insert(number);
                 entry.problems.push(Problem::new(reading.relative(&found.path), what));
             }
         }
@@ -68,9 +69,8 @@ fn read_config(
         }
     };
     let read = ModelConfig::read(&text);
-    let located = |(line, what)| Problem::on_line(&path, line, what);
-    entry.problems.extend(read.problems.into_iter().map(located));
-    entry.notes.extend(read.notes.into_iter().map(located));
+    entry.problems.extend(Problem::of_text(&path, read.problems.into_iter()));
+    entry.notes.extend(Problem::of_text(&path, read.notes.into_iter()));
     let config = read.config?;
     let other_name = config.name.as_ref().filter(|name| *name != folder_name);
     if let Some(name) = other_name {

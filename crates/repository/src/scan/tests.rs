@@ -312,6 +312,19 @@ fn settings_are_read_from_the_root_or_from_where_is_said() {
 }
 
 #[test]
+fn a_version_that_lost_its_file_stays_as_it_was_until_its_folder_is_gone() {
+    let root = folder(&[("a/1/model.onnx", ""), ("a/2/model.onnx", "")]);
+    let before = scanned(root.path());
+    fs::remove_file(root.path().join("a/2/model.onnx")).unwrap();
+    let emptied = scanned(root.path()).keeping_what_worked(&before);
+    assert_eq!(emptied.model("a"), before.model("a"));
+    assert_eq!(problems(&emptied), ["a/2: there is no model.onnx in it"]);
+    fs::remove_dir(root.path().join("a/2")).unwrap();
+    let gone = scanned(root.path()).keeping_what_worked(&emptied);
+    assert_eq!(shown(&gone), ["a: 1"]);
+}
+
+#[test]
 fn what_is_broken_stays_as_it_was_and_what_is_gone_is_gone() {
     let root =
         folder(&[("a/1/model.onnx", ""), ("b.onnx", ""), ("weft.toml", "[models.a]\nweight = 3")]);

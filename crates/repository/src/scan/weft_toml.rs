@@ -33,17 +33,19 @@ pub(super) fn read(files: &RepositoryFiles, entries: &BTreeMap<String, Entry>) -
             // A model may come later, and one that left must not take the others' settings with it.
             let unknown =
                 read.mentions.iter().filter(|mention| !entries.contains_key(&mention.model));
-            let problems = unknown.map(|mention| {
-                let what = format!("there is no model '{}' in the repository", mention.model);
-                Problem::on_line(shown, mention.line, what)
-            });
-            SettingsEntry { problems: problems.collect(), settings: Some(read.settings) }
+            let unknown: Vec<_> = unknown
+                .map(|mention| {
+                    let what = format!("there is no model '{}' in the repository", mention.model);
+                    (mention.line, what)
+                })
+                .collect();
+            let problems = Problem::of_text(shown, unknown.into_iter());
+            SettingsEntry { settings: Some(read.settings), problems }
         }
         Err(problems) => {
             let problems = problems.as_slice().iter();
-            let problems =
-                problems.map(|problem| Problem::on_line(shown, problem.line, problem.what.clone()));
-            SettingsEntry { settings: None, problems: problems.collect() }
+            let problems = problems.map(|problem| (problem.line, problem.what.clone()));
+            SettingsEntry { settings: None, problems: Problem::of_text(shown, problems) }
         }
     }
 }

@@ -10,6 +10,7 @@ use weft_scheduler::document::{Item, Problems, Section};
 use super::quantity::{address, count, flag, given, mebibytes, named, path_from, seconds, text};
 use super::tenant::read_key_hashes;
 use crate::keys::KeyHash;
+use crate::watch::DEFAULT_INTERVAL;
 
 /// Where and how the server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct ServerSettings {
     pub read_timeout: Duration,
     /// How long a shutdown waits for what was accepted.
     pub shutdown_timeout: Duration,
+    /// How long to wait between two looks at the repository.
+    pub watch_interval: Duration,
     /// The certificate chain and its key, both PEM files; given together.
     pub tls: Option<TlsFiles>,
     /// What is logged: a level, or levels by part of the program.
@@ -87,6 +90,7 @@ impl Default for ServerSettings {
             max_connections: 16_384,
             read_timeout: Duration::from_secs(30),
             shutdown_timeout: Duration::from_secs(30),
+            watch_interval: DEFAULT_INTERVAL,
             tls: None,
             log: "info".into(),
             log_format: LogFormat::Text,
@@ -114,6 +118,8 @@ pub(super) fn read(
         read_timeout: given(s, "read_timeout_s", problems, seconds).unwrap_or(default.read_timeout),
         shutdown_timeout: given(s, "shutdown_timeout_s", problems, seconds)
             .unwrap_or(default.shutdown_timeout),
+        watch_interval: given(s, "watch_interval_s", problems, seconds)
+            .unwrap_or(default.watch_interval),
         tls: read_tls(s, folder, problems),
         log: given(s, "log", problems, text).unwrap_or(default.log),
         log_format: given(s, "log_format", problems, named(&[LogFormat::Text, LogFormat::Json]))

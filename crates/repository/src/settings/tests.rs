@@ -255,6 +255,15 @@ fn every_key_is_documented() {
     }
 }
 
+#[test]
+fn depth_is_limited_and_not_by_the_stack() {
+    for opening in ["[", "{a=", "{a=["] {
+        let text = format!("a = {}", opening.repeat(100_000));
+        assert!(!problems(&text).is_empty(), "{opening}");
+    }
+    assert!(!problems(&format!("a{} = 1", ".a".repeat(100_000))).is_empty());
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text: String) {

@@ -117,9 +117,9 @@ impl<'a> Lexer<'a> {
     /// A number, with all that touches it: what is no number as a whole is not taken for a number and something else.
     fn number(&mut self) -> Result<Token, SyntaxProblem> {
         let start = self.at;
+        let is_hexadecimal = self.source[start..].starts_with("0x");
         let mut before = ' ';
         for c in self.source[start..].chars() {
-            let is_hexadecimal = self.source[start..].starts_with("0x");
             let is_sign = matches!(c, '+' | '-') && matches!(before, 'e' | 'E') && !is_hexadecimal;
             if !(is_word(c) || c == '.' || is_sign) {
                 break;
@@ -156,8 +156,5 @@ fn fraction(text: &str) -> Option<f64> {
         && digits.starts_with('0')
         && digits.bytes().all(|byte| byte.is_ascii_digit());
     let number: f64 = digits.parse().ok()?;
-    (number.is_finite()
-        && !is_octal
-        && digits.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
-    .then_some(number)
+    (number.is_finite() && !is_octal).then_some(number)
 }
