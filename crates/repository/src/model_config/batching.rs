@@ -45,6 +45,18 @@ pub enum TimeoutAction {
 const TIMEOUT_ACTIONS: [(&str, TimeoutAction); 2] =
     [("REJECT", TimeoutAction::Reject), ("DELAY", TimeoutAction::Delay)];
 
+/// Fields that are checked and kept, and that steer nothing: batches and turns follow from deadlines, and a request's own
+/// timeout always counts.
+const UNUSED: [&str; 6] = [
+    "preferred_batch_size",
+    "max_queue_delay_microseconds",
+    "priority_levels",
+    "default_priority_level",
+    "preserve_ordering",
+    "priority_queue_policy",
+];
+const UNUSED_OF_QUEUES: [&str; 2] = ["timeout_action", "allow_timeout_override"];
+
 pub(super) fn read(
     root: &mut Reader<'_>,
     max_batch_size: Option<u32>,
@@ -71,7 +83,7 @@ pub(super) fn read(
     }
     let queue = message.message("default_queue_policy", findings);
     let queue = queue.map(|queue| read_queue(queue, findings)).unwrap_or_default();
-    message.ignore(&["preserve_ordering", "priority_queue_policy"], findings);
+    message.ignore(&UNUSED, findings);
     message.close(findings);
     Some(DynamicBatching {
         preferred_batch_sizes: preferred.iter().map(|found| found.value).collect(),
@@ -87,6 +99,7 @@ fn read_queue(mut message: Reader<'_>, findings: &mut Findings) -> QueuePolicy {
     let timeout = message.integer::<u64>("default_timeout_microseconds", 0, findings);
     let may_override = message.flag("allow_timeout_override", findings);
     let most = message.integer::<u32>("max_queue_size", 0, findings);
+    message.ignore(&UNUSED_OF_QUEUES, findings);
     message.close(findings);
     QueuePolicy {
         timeout_action: action.map_or(TimeoutAction::Reject, |found| found.value),

@@ -93,7 +93,7 @@ fn fields_that_change_nothing_are_noted_and_unknown_ones_are_problems() {
     let text = "instance_group [{ kind: KIND_GPU\n anything: 1 }]\n\
                 input { name: 'a' reshape { shape: [] } }\n\
                 parameters { key: 'k' value { string_value: 'v' } }\n\
-                dynamic_batching { preserve_ordering: true }\n\
+                dynamic_batching { preserve_ordering: true preferred_batch_size: 4 }\n\
                 parameters { key: 'l' value { string_value: 'v' } }\n\
                 model_transaction_policy { decoupled: false }";
     let read = ModelConfig::read(text);
@@ -106,6 +106,7 @@ fn fields_that_change_nothing_are_noted_and_unknown_ones_are_problems() {
             "1: ignored: instance_group",
             "3: ignored: input.reshape",
             "4: ignored: parameters",
+            "5: ignored: dynamic_batching.preferred_batch_size",
             "5: ignored: dynamic_batching.preserve_ordering",
         ]
     );
