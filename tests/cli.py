@@ -311,6 +311,19 @@ def repositories(folder):
     bad("no repository", "check", os.path.join(folder, "none"), says="none")
 
 
+def bad_loads(folder):
+    bad("load of nothing", "load", "localhost", says="nothing is asked for")
+    bad("load for no address", "load", "https://localhost", "--model", "a", "--rate", 1, says="not encrypted")
+    bad("load without a rate", "load", "localhost", "--model", "a", "--slo", "50ms", says="--rate, --concurrency or --trace")
+    bad("a rate of no model", "load", "localhost", "--rate", 1, "--model", "a", says="after the --model")
+    bad("an objective without a unit", "load", "localhost", "--model", "a", "--rate", 1, "--slo", 50, says="unit")
+    bad("no workload", "load", "localhost", "--workload", os.path.join(folder, "none.toml"), says="none.toml")
+    bad("all problems of a workload", "load", "localhost", "--workload", FOUR_MODELS, says="'slo_factor' is for simulations only")
+    bad("a capacity for nothing", "load", "localhost", "--model", "a", "--rate", 1, "--find-capacity", says="--slo")
+    nobody = run("load", "127.0.0.1:1", "--model", "a", "--rate", 1)
+    expect("nobody listens", nobody.returncode == 1 and "cannot connect to 127.0.0.1:1" in nobody.stderr, nobody.stderr)
+
+
 def bad_workloads(folder):
     path = os.path.join(folder, "workload.toml")
     profiles = os.path.join(ROOT, "profiles", "h200.toml")
@@ -389,6 +402,7 @@ with tempfile.TemporaryDirectory() as folder:
     simulations(folder)
     plans(folder)
     sharing(folder)
+    bad_loads(folder)
     bad_workloads(folder)
     repositories(folder)
 print(f"{passed} passed, {failed} failed")

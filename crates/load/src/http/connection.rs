@@ -157,3 +157,92 @@ async fn read_more(
         Err(error) => Err(ExchangeError::Connection(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    async fn listen() -> (TcpListener, Connection) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let target = Rc::new(Target::parse(&address, None).unwrap());
+        (listener, Connection::new(target))
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_before_all_is_sent_is_an_answer() {
+        let (listener, mut connection) = listen().await;
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 100]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+            // The rest is never read; nothing but the answer can end the exchange.
+            stream
+        };
+        let request = vec![b'x'; 32 << 20];
+        let (stream, answer) = tokio::join!(server, connection.exchange(&request));
+        assert_eq!(answer.unwrap().status, 429);
+        drop(stream);
+        assert!(connection.stream.is_none(), "half of a request is on it");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_the_server_has_ended_is_opened_again() {
+        let (listener, mut connection) = listen().await;
+        for _ in 0..2 {
+            let server = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.read_exact(&mut [0; 4]).await.unwrap();
+                stream.write_all(OK).await.unwrap();
+            };
+            let ((), answer) = tokio::join!(server, connection.exchange(b"ping"));
+            assert_eq!(answer.unwrap().body, b"ok");
+            // The end of the connection is known when it can be read.
+            connection.stream.as_ref().unwrap().readable().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_in_pieces_are_put_together() {
+        let (listener, mut connection) = listen().await;
+        let answers: [&[u8]; 3] = [
+            b"HTTP/1.1 100 Continue\r\n\r\n",
+            OK,
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        ];
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            for answers in [&answers[..2], &answers[2..]] {
+                stream.read_exact(&mut [0; 4]).await.unwrap();
+                for byte in answers.concat() {
+                    stream.write_all(&[byte]).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            }
+            stream
+        };
+        let client = async {
+            assert_eq!(connection.exchange(b"ping").await.unwrap().body, b"ok");
+            assert_eq!(connection.exchange(b"ping").await.unwrap().body, b"ok");
+        };
+        tokio::join!(server, client);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_is_told() {
+        let (listener, mut connection) = listen().await;
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 4]).await.unwrap();
+            stream.write_all(&OK[..OK.len() - 1]).await.unwrap();
+        };
+        let ((), answer) = tokio::join!(server, connection.exchange(b"ping"));
+        assert!(matches!(answer, Err(ExchangeError::Closed)));
+    }
+}

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use weft_protocol::json;
-use weft_protocol::metadata::ErrorBody;
 
 use super::connection::Answer;
 use crate::reply::{Rejection, Reply};
@@ -64,6 +64,14 @@ pub(super) fn reply_of(answer: Answer<'_>) -> Reply<'_> {
     }
 }
 
+/// What servers say when there is no answer.
+#[derive(Deserialize)]
+struct Said {
+    error: String,
+    /// Of Weft: a word for programs.
+    reason: Option<String>,
+}
+
 /// The status, and what the server says with it.
 pub(super) fn rejection_of(answer: &Answer<'_>) -> Rejection {
     let name = match answer.status {
@@ -78,11 +86,17 @@ pub(super) fn rejection_of(answer: &Answer<'_>) -> Rejection {
         504 => " Gateway Timeout",
         _ => "",
     };
-    let message = match serde_json::from_slice::<ErrorBody>(answer.body) {
-        Ok(said) => said.error,
-        Err(_) => String::from_utf8_lossy(answer.body).trim().to_string(),
-    };
-    Rejection { reason: format!("{}{name}", answer.status), message }
+    let status = format!("{}{name}", answer.status);
+    match serde_json::from_slice::<Said>(answer.body) {
+        Ok(Said { error, reason: Some(reason) }) => {
+            Rejection { reason: format!("{status} ({reason})"), message: error }
+        }
+        Ok(Said { error, reason: None }) => Rejection { reason: status, message: error },
+        Err(_) => {
+            let text = String::from_utf8_lossy(answer.body).trim().to_string();
+            Rejection { reason: status, message: text }
+        }
+    }
 }
 
 /// The elements of all outputs of an answer without bytes.
@@ -94,4 +108,60 @@ fn outputs_in_json(body: &[u8]) -> Result<Vec<u8>, String> {
         outputs.extend_from_slice(&bytes);
     }
     Ok(outputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(status: u16, json_bytes: Option<usize>, body: &[u8]) -> Reply<'_> {
+        reply_of(Answer { status, body, json_bytes })
+    }
+
+    #[test]
+    fn outputs_are_what_follows_the_json() {
+        assert_eq!(reply(200, Some(2), b"{}1234"), Reply::Answered(b"1234".into()));
+        assert!(matches!(reply(200, Some(9), b"{}1234"), Reply::Failed(_)));
+        let json = br#"{"model_name":"m","outputs":[{"name":"y","datatype":"INT32","shape":[2],"data":[1,256]}]}"#;
+        assert_eq!(reply(200, None, json), Reply::Answered(b"\x01\0\0\0\0\x01\0\0".into()));
+        assert!(matches!(reply(200, None, b"[]"), Reply::Failed(_)));
+    }
+
+    #[test]
+    fn refusals_are_told_in_the_words_of_the_server() {
+        for (status, body, is_refusal, reason, message) in [
+            (
+                429,
+                r#"{"error":"too late","reason":"late"}"#,
+                true,
+                "429 Too Many Requests (late)",
+                "too late",
+            ),
+            (504, r#"{"error":"gone"}"#, true, "504 Gateway Timeout", "gone"),
+            (503, "busy\n", true, "503 Service Unavailable", "busy"),
+            (400, r#"{"error":3}"#, false, "400 Bad Request", r#"{"error":3}"#),
+            (418, "", false, "418", ""),
+        ] {
+            let reply = reply(status, None, body.as_bytes());
+            assert_eq!(matches!(reply, Reply::Refused(_)), is_refusal, "{status}");
+            let (Reply::Refused(why) | Reply::Failed(why)) = reply else { panic!("{reply:?}") };
+            assert_eq!((why.reason.as_str(), why.message.as_str()), (reason, message));
+        }
+    }
+
+    #[test]
+    fn requests_are_what_a_server_reads() {
+        let mut target = Target::parse("http://host:80/a", None).unwrap();
+        target.api_key = Some("secret".into());
+        let request =
+            post(&target, &format!("/v2/models/{}/infer", escaped("a/b c")), Some(2), b"{}xy");
+        let text = std::str::from_utf8(&request).unwrap();
+        assert_eq!(
+            text,
+            "POST /a/v2/models/a%2Fb%20c/infer HTTP/1.1\r\nHost: host:80\r\nAuthorization: Bearer secret\r\n\
+             Content-Type: application/octet-stream\r\nInference-Header-Content-Length: 2\r\nContent-Length: 4\r\n\r\n{}xy"
+        );
+        target.api_key = None;
+        assert_eq!(&get(&target, "/v2")[..], b"GET /a/v2 HTTP/1.1\r\nHost: host:80\r\n\r\n");
+    }
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use weft_load::{
-    CapacityOptions, ModelLoad, Outcome, Progress, Protocol, RunOptions, Session, SessionOptions,
+    CapacityOptions, LoadError, ModelLoad, Outcome, Progress, Protocol, RunOptions, Session, SessionOptions,
     Target,
 };
 use weft_scheduler::Span;
@@ -24,7 +24,7 @@ use model_options::ModelOptions;
 
 /// Where a key is looked for that is not given, so that it need not be seen among the arguments of processes.
 const KEY_VARIABLE: &str = "WEFT_API_KEY";
-/// What ends a run in which nothing was answered.
+/// What ends a run in which nothing was answered, or nobody was there to answer.
 const NOTHING_ANSWERED: u8 = 1;
 /// How many connections there are where nobody says.
 const HTTP_CONNECTIONS: usize = 128;
@@ -42,7 +42,7 @@ Examples:
   weft load localhost:8000 --workload mix.toml --find-capacity --seconds 20
 
 Latency counts from the instant a request is due. Ctrl-C ends a run and still reports. Exit code 1 where nothing
-was answered, 2 for bad input.";
+was answered or nobody listens, 2 for bad input.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -109,10 +109,22 @@ struct Task {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let task = options.task()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match options.find_capacity {
+    let ended = match options.find_capacity {
         true => runtime.block_on(capacity::run(task, options)),
         false => runtime.block_on(run_once(task, options)),
+    };
+    match ended {
+        // Nothing was wrong with what was asked for: whoever waits for a server may ask again.
+        Err(error) if is_of_connection(&error) => {
+            eprintln!("weft: {error}");
+            Ok(ExitCode::from(NOTHING_ANSWERED))
+        }
+        ended => ended,
     }
+}
+
+fn is_of_connection(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(LoadError::Connection { .. }))
 }
 
 async fn run_once(task: Task, options: &Options) -> Result<ExitCode> {
