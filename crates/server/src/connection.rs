@@ -12,7 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
 
 use crate::answer::AnswerBody;
 use crate::grpc::{self, GrpcService, grpc_service};
@@ -35,7 +36,7 @@ pub(crate) struct Accepted {
     pub(crate) stream: StdStream,
     pub(crate) protocols: Protocols,
     /// Held for as long as the connection is open.
-    pub(crate) _place: OwnedSemaphorePermit,
+    pub(crate) place: OwnedSemaphorePermit,
 }
 
 /// What the connections of one thread share.
@@ -44,10 +45,11 @@ pub(crate) struct Connections {
     grpc: GrpcService,
     either: Builder<TokioExecutor>,
     grpc_only: Builder<TokioExecutor>,
+    stopped: watch::Receiver<bool>,
 }
 
 impl Connections {
-    pub(crate) fn new(serving: Arc<Serving>) -> Self {
+    pub(crate) fn new(serving: Arc<Serving>, stopped: watch::Receiver<bool>) -> Self {
         let limits = &serving.limits;
         let mut builder = Builder::new(TokioExecutor::new());
         builder
@@ -58,29 +60,39 @@ impl Connections {
         builder
             .http2()
             .timer(TokioTimer::new())
+            .keep_alive_interval(limits.idle)
             .max_concurrent_streams(limits.streams_per_connection)
             .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let grpc = grpc_service(serving.clone());
-        Self { serving, grpc, grpc_only: builder.clone().http2_only(), either: builder }
+        Self { serving, grpc, grpc_only: builder.clone().http2_only(), either: builder, stopped }
     }
 
     /// Serves a connection beside the others, until it ends or the shutdown has let it finish.
     pub(crate) fn serve(&self, accepted: Accepted, graceful: &GracefulShutdown) {
         let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
         let (serving, grpc) = (self.serving.clone(), self.grpc.clone());
-        let service = service_fn(move |request| answer(serving.clone(), grpc.clone(), request));
+        let idle = serving.limits.idle;
         let builder = match accepted.protocols {
-            Protocols::HttpAndGrpc => &self.either,
-            Protocols::GrpcOnly => &self.grpc_only,
+            Protocols::HttpAndGrpc => self.either.clone(),
+            Protocols::GrpcOnly => self.grpc_only.clone(),
         };
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let watched = graceful.watch(connection);
-        let place = accepted._place;
+        let (watcher, mut stopped) = (graceful.watcher(), self.stopped.clone());
+        let place = accepted.place;
         tokio::spawn(async move {
+            // One that says nothing costs no more than its socket, and is not waited for when the server stops.
+            let speaks = tokio::select! {
+                spoken = timeout(idle, stream.readable()) => matches!(spoken, Ok(Ok(()))),
+                _ = stopped.wait_for(|is_stopped| *is_stopped) => false,
+            };
+            if !speaks {
+                return;
+            }
+            let service = service_fn(move |request| answer(serving.clone(), grpc.clone(), request));
+            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             // A connection that breaks has nobody left to tell.
-            let _ = watched.await;
+            let _ = Box::pin(watcher.watch(connection)).await;
             drop(place);
         });
     }

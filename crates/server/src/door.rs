@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::sleep;
 
 use crate::error::ServeError;
 use crate::models::ModelEntry;
+
+/// How often a closed door is looked at.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Lets requests in, and counts those that are inside.
 #[derive(Debug)]
@@ -41,6 +47,18 @@ impl Door {
     /// Lets nobody in any more.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// True where nobody is inside.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inside.load(Ordering::Relaxed) == 0
+    }
+
+    /// Waits until nobody is inside; for a door that is closed.
+    pub(crate) async fn emptied(&self) {
+        while !self.is_empty() {
+            sleep(LOOK).await;
+        }
     }
 
     /// True until it is closed.

@@ -4,15 +4,21 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
 
 use crate::connection::{Accepted, Connections};
 use crate::inference::Serving;
 use crate::listener::{Listening, accept};
+
+/// How long connections have for the last bytes of their answers once every request has ended: clients that do not hang up
+/// are not waited for.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Deals connections out to the threads in turn. What waits to be taken up is bounded by the connections that may be open.
 #[derive(Clone)]
@@ -32,7 +38,7 @@ impl Dealer {
 /// The threads.
 pub(crate) struct IoThreads {
     handles: Vec<JoinHandle<()>>,
-    /// True while every connection ended by itself.
+    /// True while every request that was let in ended by itself.
     all_ended: Arc<AtomicBool>,
 }
 
@@ -68,7 +74,7 @@ impl IoThreads {
         Ok(started)
     }
 
-    /// Waits until all have ended, and says whether every connection ended by itself.
+    /// Waits until all have ended, and says whether every request ended by itself.
     pub(crate) fn join(&mut self) -> bool {
         for handle in self.handles.drain(..) {
             let _ = handle.join();
@@ -77,15 +83,16 @@ impl IoThreads {
     }
 }
 
-/// Carries connections until it is told to stop, then gives those that are busy the time they are allowed.
+/// Carries connections until it is told to stop, then gives those that are busy the time they are allowed. True where every
+/// request that was let in has ended.
 fn carry(
     runtime: &Runtime,
     mut incoming: UnboundedReceiver<Accepted>,
     serving: Arc<Serving>,
     mut stopped: watch::Receiver<bool>,
 ) -> bool {
-    let drain = serving.limits.drain;
-    let connections = Connections::new(serving);
+    let (drain, door) = (serving.limits.drain, serving.door.clone());
+    let connections = Connections::new(serving, stopped.clone());
     runtime.block_on(async {
         let graceful = GracefulShutdown::new();
         loop {
@@ -94,6 +101,15 @@ fn carry(
                 _ = stopped.wait_for(|is_stopped| *is_stopped) => break,
             }
         }
-        tokio::time::timeout(drain, graceful.shutdown()).await.is_ok()
+        let ended = async {
+            door.emptied().await;
+            sleep(FAREWELL).await;
+        };
+        tokio::select! {
+            () = graceful.shutdown() => {}
+            () = ended => {}
+            () = sleep(drain) => {}
+        }
+        door.is_empty()
     })
 }

@@ -63,7 +63,7 @@ pub(crate) async fn accept(
                     let _ = stream.set_nodelay(true);
                     if let Ok(stream) = stream.into_std() {
                         let protocols = listening.protocols;
-                        dealer.deal(Accepted { stream, protocols, _place: place });
+                        dealer.deal(Accepted { stream, protocols, place });
                     }
                 }
                 Err(_) => turn_away(stream).await,

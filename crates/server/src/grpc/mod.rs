@@ -3,6 +3,7 @@
 mod arrival;
 mod compression;
 mod deadline;
+mod health;
 mod service;
 mod stream;
 
@@ -14,15 +15,24 @@ use hyper::body::Incoming;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::Service;
+use tonic_health::pb::health_server::HealthServer;
 use weft_protocol::grpc::inference::grpc_inference_service_server::GrpcInferenceServiceServer;
 
 use self::arrival::ArrivingBody;
+use self::health::ServerHealth;
 use self::service::Inference;
 use crate::inference::Serving;
 use crate::limits::Limits;
 
 /// What answers every call.
-pub(crate) type GrpcService = GrpcInferenceServiceServer<Inference>;
+#[derive(Clone)]
+pub(crate) struct GrpcService {
+    inference: GrpcInferenceServiceServer<Inference>,
+    health: HealthServer<ServerHealth>,
+}
+
+/// How the paths of the health service's calls begin.
+const HEALTH: &str = "/grpc.health.v1.Health/";
 
 /// The call that stays open for as long as the client likes.
 const STREAM: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
@@ -35,15 +45,21 @@ pub(crate) async fn call(
 ) -> Result<Response<Body>, Infallible> {
     let allowed = (request.uri().path() != STREAM).then_some(limits.body_arrival);
     let request = request.map(|body| ArrivingBody::new(body, allowed));
-    service.call(request).await
+    if request.uri().path().starts_with(HEALTH) {
+        service.health.call(request).await
+    } else {
+        service.inference.call(request).await
+    }
 }
 
-/// The service, with the server's limits.
+/// The services, with the server's limits.
 pub(crate) fn grpc_service(serving: Arc<Serving>) -> GrpcService {
     let limit_bytes = serving.limits.body_bytes;
-    GrpcInferenceServiceServer::new(Inference { serving })
+    let health = HealthServer::new(ServerHealth { serving: serving.clone() });
+    let inference = GrpcInferenceServiceServer::new(Inference { serving })
         .max_decoding_message_size(limit_bytes)
         .max_encoding_message_size(usize::MAX)
         .accept_compressed(CompressionEncoding::Gzip)
-        .send_compressed(CompressionEncoding::Gzip)
+        .send_compressed(CompressionEncoding::Gzip);
+    GrpcService { inference, health }
 }

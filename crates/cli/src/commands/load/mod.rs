@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use weft_load::{
-    CapacityOptions, LoadError, ModelLoad, Outcome, Progress, Protocol, RunOptions, Session, SessionOptions,
-    Target,
+    CapacityOptions, LoadError, ModelLoad, Outcome, Progress, Protocol, RunOptions, Session,
+    SessionOptions, Target,
 };
 use weft_scheduler::Span;
 

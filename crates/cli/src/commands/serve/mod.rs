@@ -1,6 +1,7 @@
 //! `weft serve`: models in, an inference server out.
 
 mod loading;
+mod open_files;
 mod signals;
 mod sources;
 
@@ -127,7 +128,14 @@ fn server_options(options: &Options) -> ServerOptions {
     let mut server = ServerOptions::new(SocketAddr::new(options.host, options.port));
     server.grpc_address = options.grpc_port.map(|port| SocketAddr::new(options.host, port));
     server.io_threads = options.io_threads.unwrap_or(server.io_threads);
-    server.limits.connections = options.limits.max_connections;
+    let wanted = options.limits.max_connections;
+    server.limits.connections = open_files::room_for(wanted);
+    if server.limits.connections < wanted {
+        let room = server.limits.connections;
+        progress::note(format!(
+            "the system's limit on open files leaves room for {room} connections"
+        ));
+    }
     server.limits.body_bytes = options.limits.max_body_bytes;
     server
 }
