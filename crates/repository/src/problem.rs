@@ -19,7 +19,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+    /// About a file as a whole.
+    pub fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self { file: file.into(), line: None, what: shortened(what.into()) }
     }
 

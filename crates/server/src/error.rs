@@ -32,6 +32,17 @@ pub enum ServeError {
         /// As it was asked for.
         version: String,
     },
+    /// The model is there and is not loaded; being asked for brings it back.
+    #[error("model '{0}' is asleep")]
+    Asleep(String),
+    /// The model is there and cannot be served.
+    #[error("model '{model}' is not served: {reason}")]
+    Unavailable {
+        /// The model.
+        model: String,
+        /// Why not.
+        reason: String,
+    },
     /// The message cannot be understood.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),

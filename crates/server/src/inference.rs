@@ -27,6 +27,20 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
+    /// The version of a model that is asked for, brought back first where it is asleep.
+    pub(crate) async fn model(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<ModelEntry>, ServeError> {
+        let found = self.models.find(name, version);
+        let Err(ServeError::Asleep(asleep)) = found else { return found };
+        let repository = self.repository.clone();
+        let woken = tokio::task::spawn_blocking(move || repository.wake(&asleep)).await;
+        woken.unwrap_or(Err(ServeError::Stopping))?;
+        self.models.find(name, version)
+    }
+
     /// Answers a request. Dropping the future gives the request up.
     pub(crate) async fn infer(
         &self,

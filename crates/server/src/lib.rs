@@ -13,6 +13,7 @@ mod http;
 mod inference;
 mod inputs;
 mod io_threads;
+mod library;
 mod limits;
 mod listener;
 mod management;
@@ -25,6 +26,7 @@ mod shared_memory;
 mod statistics;
 
 pub use error::{ServeError, StartError};
+pub use library::{Library, Loader, Look, ProfileStore};
 pub use limits::Limits;
 pub use models::{ModelEntry, ModelTable, Signature, TensorSpec};
 pub use repository::{FixedRepository, IndexEntry, Repository};

@@ -38,12 +38,14 @@ const EXTENSIONS: &[&str] = &[
 impl Serving {
     /// True while requests are taken in.
     pub(crate) fn is_ready(&self) -> bool {
-        self.door.is_open()
+        self.door.is_open() && self.repository.is_ready()
     }
 
     /// True while requests for a model are taken in.
     pub(crate) fn is_model_ready(&self, name: &str, version: &str) -> bool {
-        self.is_ready() && self.models.find(name, version).is_ok()
+        // One that is asleep answers as soon as it is asked.
+        let found = self.models.find(name, version);
+        self.is_ready() && matches!(found, Ok(_) | Err(ServeError::Asleep(_)))
     }
 
     pub(crate) fn server_metadata(&self) -> ServerMetadataResponse {
@@ -54,12 +56,12 @@ impl Serving {
         }
     }
 
-    pub(crate) fn model_metadata(
+    pub(crate) async fn model_metadata(
         &self,
         name: &str,
         version: &str,
     ) -> Result<ModelMetadataResponse, ServeError> {
-        let model = self.models.find(name, version)?;
+        let model = self.model(name, version).await?;
         let tensor = |spec: &TensorSpec| TensorMetadata {
             name: spec.name.clone(),
             datatype: wire_name(spec.data_type).unwrap_or_default().into(),
@@ -75,12 +77,12 @@ impl Serving {
         })
     }
 
-    pub(crate) fn model_config(
+    pub(crate) async fn model_config(
         &self,
         name: &str,
         version: &str,
     ) -> Result<ModelConfig, ServeError> {
-        let model = self.models.find(name, version)?;
+        let model = self.model(name, version).await?;
         let signature = &model.signature;
         // Where there is a batch it is left out of the dimensions.
         let skipped = usize::from(signature.max_batch_size > 0);

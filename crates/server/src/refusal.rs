@@ -79,6 +79,10 @@ fn classified(error: &ServeError) -> (StatusCode, Code, &'static str) {
         ServeError::UnknownVersion { .. } => {
             (StatusCode::NOT_FOUND, Code::NotFound, "unknown_version")
         }
+        ServeError::Asleep(_) => (StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "asleep"),
+        ServeError::Unavailable { .. } => {
+            (StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "not_served")
+        }
         ServeError::Protocol(ProtocolError::Unsupported(_)) => {
             (StatusCode::NOT_IMPLEMENTED, Code::Unimplemented, "unsupported")
         }

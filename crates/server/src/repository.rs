@@ -28,6 +28,16 @@ pub trait Repository: Send + Sync {
 
     /// Serves a model no more.
     fn unload(&self, name: &str) -> Result<(), ServeError>;
+
+    /// True once what was there at the beginning has been brought in, as far as it can be.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// Brings back a model that is asleep.
+    fn wake(&self, name: &str) -> Result<(), ServeError> {
+        Err(ServeError::UnknownModel(name.into()))
+    }
 }
 
 /// Models that were loaded before the server started, and stay loaded: they can be hidden from clients, and shown again.

@@ -6,6 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use weft_engine::Answer;
 
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// How often something happened, and how long it took in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Total {
@@ -53,8 +59,7 @@ impl Statistics {
         counts.queued.add(answer.queued);
         counts.ran.add(answer.ran);
         counts.rows += rows as u64;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        counts.last_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        counts.last_ms = now_ms();
     }
 
     /// A request was not.
@@ -72,6 +77,11 @@ impl Statistics {
     /// What was counted so far.
     pub(crate) fn counts(&self) -> Counts {
         self.lock().clone()
+    }
+
+    /// Milliseconds since 1970 at the last answer; 0 where there was none.
+    pub(crate) fn last_ms(&self) -> u64 {
+        self.lock().last_ms
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {

@@ -31,7 +31,7 @@ impl Inference {
         message: ModelInferRequest,
         patience: Option<Duration>,
     ) -> Result<ModelInferResponse, ServeError> {
-        let model = self.serving.models.find(&message.model_name, &message.model_version)?;
+        let model = self.serving.model(&message.model_name, &message.model_version).await?;
         let mut request = InferRequest::from_grpc(message)?;
         let timeout = request.parameters.timeout;
         request.parameters.timeout = timeout.into_iter().chain(patience).min();
@@ -83,7 +83,7 @@ impl GrpcInferenceService for Inference {
         request: Request<ModelMetadataRequest>,
     ) -> Answer<ModelMetadataResponse> {
         let ModelMetadataRequest { name, version } = request.into_inner();
-        Ok(Response::new(self.serving.model_metadata(&name, &version)?))
+        Ok(Response::new(self.serving.model_metadata(&name, &version).await?))
     }
 
     async fn model_config(
@@ -91,7 +91,7 @@ impl GrpcInferenceService for Inference {
         request: Request<ModelConfigRequest>,
     ) -> Answer<ModelConfigResponse> {
         let ModelConfigRequest { name, version } = request.into_inner();
-        let config = Some(self.serving.model_config(&name, &version)?);
+        let config = Some(self.serving.model_config(&name, &version).await?);
         Ok(Response::new(ModelConfigResponse { config }))
     }
 

@@ -30,7 +30,7 @@ pub(super) async fn answer(
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Response<AnswerBody>, ServeError> {
-    let model = serving.models.find(&matched.name, &matched.version)?;
+    let model = serving.model(&matched.name, &matched.version).await?;
     let form = Form {
         header_length: header_length(headers)?,
         encoding: compression::of_request(headers)?,

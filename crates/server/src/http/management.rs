@@ -31,12 +31,15 @@ pub(super) async fn answer(
         Endpoint::Live => empty(StatusCode::OK),
         Endpoint::Ready => empty(ready(serving.is_ready())),
         Endpoint::ModelReady => {
-            serving.models.find(name, version)?;
-            empty(ready(serving.is_model_ready(name, version)))
+            let is_ready = serving.is_model_ready(name, version);
+            if !is_ready {
+                serving.models.find(name, version)?;
+            }
+            empty(ready(is_ready))
         }
         Endpoint::ServerMetadata => json(&serving.server_metadata()),
-        Endpoint::ModelMetadata => json(&serving.model_metadata(name, version)?),
-        Endpoint::ModelConfig => json(&serving.model_config(name, version)?),
+        Endpoint::ModelMetadata => json(&serving.model_metadata(name, version).await?),
+        Endpoint::ModelConfig => json(&serving.model_config(name, version).await?),
         Endpoint::ModelStatistics => json(&serving.model_statistics(name, version)?),
         Endpoint::RepositoryIndex => {
             let only_ready = asked().await?["ready"].as_bool().unwrap_or(false);

@@ -4,7 +4,7 @@ use weft_engine::ModelKey;
 
 use super::signature::Signature;
 use crate::error::ServeError;
-use crate::statistics::Statistics;
+use crate::statistics::{Statistics, now_ms};
 
 /// One version of one model: what it is called, what it takes and gives, and who runs it.
 #[derive(Debug)]
@@ -20,13 +20,20 @@ pub struct ModelEntry {
     /// What the engine knows it by.
     pub key: ModelKey,
     pub(crate) statistics: Statistics,
+    made_ms: u64,
 }
 
 impl ModelEntry {
     /// A version of a model that the engine serves.
     pub fn new(name: String, version: u64, signature: Signature, key: ModelKey) -> Self {
         let version_text = version.to_string();
-        Self { name, version, version_text, signature, key, statistics: Statistics::default() }
+        let statistics = Statistics::default();
+        Self { name, version, version_text, signature, key, statistics, made_ms: now_ms() }
+    }
+
+    /// When it last answered, or else when it was made, in milliseconds since 1970.
+    pub(crate) fn last_used_ms(&self) -> u64 {
+        self.statistics.last_ms().max(self.made_ms)
     }
 
     /// A request that does not fit this model.

@@ -1,6 +1,6 @@
 //! The table of models: read by every request without a lock, and replaced as a whole when a model comes or goes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -20,14 +20,30 @@ struct Models {
     /// The highest version is what is meant where none is named.
     by_name: HashMap<String, BTreeMap<u64, Arc<ModelEntry>>>,
     by_key: HashMap<ModelKey, Arc<ModelEntry>>,
+    /// Models that come back when they are asked for.
+    asleep: HashSet<String>,
+}
+
+impl Models {
+    fn insert(&mut self, entry: Arc<ModelEntry>) {
+        let versions = self.by_name.entry(entry.name.clone()).or_default();
+        if let Some(before) = versions.insert(entry.version, entry.clone()) {
+            self.by_key.remove(&before.key);
+        }
+        self.by_key.insert(entry.key, entry);
+    }
 }
 
 impl ModelTable {
     /// The version of a model that is asked for; the latest where the version is empty.
     pub fn find(&self, name: &str, version: &str) -> Result<Arc<ModelEntry>, ServeError> {
         let models = self.models.load();
-        let versions =
-            models.by_name.get(name).ok_or_else(|| ServeError::UnknownModel(name.into()))?;
+        let Some(versions) = models.by_name.get(name) else {
+            return Err(match models.asleep.contains(name) {
+                true => ServeError::Asleep(name.into()),
+                false => ServeError::UnknownModel(name.into()),
+            });
+        };
         let entry = match version {
             "" => versions.last_key_value().map(|(_, entry)| entry),
             given => given.parse().ok().and_then(|number: u64| versions.get(&number)),
@@ -54,13 +70,20 @@ impl ModelTable {
     pub fn insert(&self, entry: Arc<ModelEntry>) {
         self.models.rcu(|models| {
             let mut models = Models::clone(models);
-            let versions = models.by_name.entry(entry.name.clone()).or_default();
-            if let Some(before) = versions.insert(entry.version, entry.clone()) {
-                models.by_key.remove(&before.key);
-            }
-            models.by_key.insert(entry.key, entry.clone());
+            models.insert(entry.clone());
             models
         });
+    }
+
+    /// Serves exactly these versions from now on; models that are asleep come back when they are asked for.
+    pub fn replace(
+        &self,
+        entries: impl IntoIterator<Item = Arc<ModelEntry>>,
+        asleep: impl IntoIterator<Item = String>,
+    ) {
+        let mut models = Models { asleep: asleep.into_iter().collect(), ..Models::default() };
+        entries.into_iter().for_each(|entry| models.insert(entry));
+        self.models.store(Arc::new(models));
     }
 
     /// Serves a model no more, and says what was served of it.
@@ -118,6 +141,17 @@ mod tests {
         }
         assert_eq!(table.remove("a").len(), 1);
         assert!(table.find("a", "").is_err() && table.all().is_empty());
+    }
+
+    #[test]
+    fn what_is_asleep_is_not_unknown() {
+        let awake = table(&[("a", 1)]);
+        awake.replace(awake.all(), ["b".to_string()]);
+        assert!(awake.find("a", "").is_ok());
+        assert!(matches!(awake.find("b", ""), Err(ServeError::Asleep(name)) if name == "b"));
+        awake.replace([], []);
+        assert!(matches!(awake.find("b", ""), Err(ServeError::UnknownModel(_))));
+        assert!(awake.all().is_empty());
     }
 
     #[test]

@@ -1,61 +1,91 @@
-//! What the command line names: the files of models, and what is agreed about each.
+//! What the command line names, as a repository that can be looked at again and again.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail, ensure};
-use weft_repository::{ModelSettings, RepositoryFiles, Settings, scan};
+use anyhow::{Result, ensure};
+use weft_repository::{
+    Entry, FileStamp, Fingerprint, Model, Problem, Repository, RepositoryFiles, Settings,
+    SettingsEntry, Version, scan,
+};
 
-use crate::{model_file, progress};
+use crate::model_file;
 
 /// The version of a model whose file stands by itself.
 const ONLY_VERSION: u64 = 1;
 
-/// One version of a model that is to be served.
-pub(super) struct Source {
-    pub(super) name: String,
-    pub(super) version: u64,
-    pub(super) file: PathBuf,
-    pub(super) agreed: ModelSettings,
+/// Where models come from.
+#[derive(Clone, Debug)]
+pub(super) enum Sources {
+    /// A model repository.
+    Folder(RepositoryFiles),
+    /// Files that stand by themselves, by the names of their models.
+    Files(BTreeMap<String, PathBuf>),
 }
 
-/// Everything that is named: files, model repositories, models of the zoo.
-pub(super) fn named(given: &[String]) -> Result<Vec<Source>> {
-    let mut sources: Vec<Source> = Vec::new();
-    for given in given {
-        let path = model_file::resolve(given)?;
-        let found = if path.is_dir() { in_folder(&path)? } else { vec![alone(path)] };
-        for source in &found {
-            let is_new = sources.iter().all(|other| other.name != source.name);
-            ensure!(is_new, "two models are named '{}'", source.name);
+impl Sources {
+    /// A folder, or files and models of the zoo.
+    pub(super) fn named(given: &[String], settings: Option<&Path>) -> Result<Self> {
+        let paths: Vec<PathBuf> =
+            given.iter().map(|given| model_file::resolve(given)).collect::<Result<_>>()?;
+        if let [root] = &paths[..]
+            && root.is_dir()
+        {
+            let settings = settings.map(Path::to_path_buf);
+            return Ok(Self::Folder(RepositoryFiles { root: root.clone(), settings }));
         }
-        sources.extend(found);
+        ensure!(settings.is_none(), "--config is for a model repository: one folder of models");
+        let mut files = BTreeMap::new();
+        for path in paths {
+            ensure!(
+                !path.is_dir(),
+                "{} is a folder; a model repository is served by itself",
+                path.display()
+            );
+            ensure!(path.is_file(), "{} is not there", path.display());
+            let name = model_file::name(&path);
+            let is_new = files.insert(name.clone(), path).is_none();
+            ensure!(is_new, "two models are named '{name}'");
+        }
+        Ok(Self::Files(files))
     }
-    ensure!(!sources.is_empty(), "there is no model to serve");
-    Ok(sources)
-}
 
-fn alone(file: PathBuf) -> Source {
-    let name = model_file::name(&file);
-    let agreed = Settings::default().of_model(&name, None);
-    Source { name, version: ONLY_VERSION, file, agreed }
-}
-
-fn in_folder(folder: &Path) -> Result<Vec<Source>> {
-    let repository = scan(&RepositoryFiles::in_folder(folder))?;
-    let problems: Vec<String> = repository.all_problems().map(ToString::to_string).collect();
-    if !problems.is_empty() {
-        bail!("the model repository {} has problems:\n{}", folder.display(), problems.join("\n"));
-    }
-    for note in repository.all_notes() {
-        progress::note(note);
-    }
-    let mut sources = Vec::new();
-    for (name, model) in repository.models() {
-        let Some(agreed) = repository.model_settings(name) else { continue };
-        for (version, found) in model.served_versions() {
-            let (name, file, agreed) = (name.to_string(), found.file.clone(), agreed.clone());
-            sources.push(Source { name, version, file, agreed });
+    /// What is there now.
+    pub(super) fn look(&self) -> Result<Repository, weft_repository::ScanError> {
+        match self {
+            Self::Folder(files) => scan(files),
+            Self::Files(files) => Ok(alone(files)),
         }
     }
-    Ok(sources)
+}
+
+/// A repository of files that stand by themselves, about which nothing is agreed.
+fn alone(files: &BTreeMap<String, PathBuf>) -> Repository {
+    let entry = |(name, file): (&String, &PathBuf)| {
+        let entry = match fs::metadata(file) {
+            Ok(metadata) => {
+                let stamp = FileStamp {
+                    length_bytes: metadata.len(),
+                    modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
+                        + i128::from(metadata.mtime_nsec()),
+                    inode: metadata.ino(),
+                };
+                let fingerprint = Fingerprint::new(vec![(name.clone(), stamp)]);
+                let version = Version { file: file.clone(), fingerprint };
+                let versions = BTreeMap::from([(ONLY_VERSION, version)]);
+                Entry { model: Some(Model { versions, config: None }), ..Entry::default() }
+            }
+            Err(error) => {
+                let problem = Problem::new(file.display().to_string(), error.to_string());
+                Entry { problems: vec![problem], ..Entry::default() }
+            }
+        };
+        (name.clone(), entry)
+    };
+    Repository {
+        entries: files.iter().map(entry).collect(),
+        settings: SettingsEntry { settings: Some(Settings::default()), problems: Vec::new() },
+    }
 }

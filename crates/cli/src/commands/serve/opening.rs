@@ -1,0 +1,135 @@
+//! The device that is served on, and what loads models onto it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use weft_cuda::Precision;
+use weft_device::UnitSet;
+use weft_engine::{Engine, EngineDevice};
+use weft_repository::{DeviceKind, DeviceSettings, Settings};
+use weft_scheduler::{ProfileSet, ProfiledDevice, policies};
+use weft_server::{Loader, ModelTable, ProfileStore};
+
+use super::Options;
+use crate::commands::profile::bandwidth;
+use crate::device::{DeviceName, DeviceOptions, OpenDevice};
+use crate::progress;
+
+/// Of a machine's memory, what models may take where nothing is said: the rest is for everything else that runs there.
+const DEFAULT_SHARE_OF_MEMORY: f64 = 0.8;
+
+/// What serves.
+pub(super) struct Opened {
+    pub(super) engine: Arc<Engine>,
+    pub(super) loader: Loader,
+    pub(super) budget_bytes: u64,
+}
+
+pub(super) fn open(
+    options: &Options,
+    settings: &Settings,
+    table: Arc<ModelTable>,
+) -> Result<Opened> {
+    let device = open_device(options, &settings.device)?;
+    let profiles = options.profiles.as_ref().or(settings.device.profiles.as_ref());
+    let given = profiles.map(|path| read_profiles(path)).transpose()?;
+    let bandwidth_bytes_per_s = match &given {
+        Some(given) => given.device.bandwidth_bytes_per_s,
+        None => bandwidth::bytes_per_s(None, &device)?,
+    };
+    let units = units(&device, settings.device.units)?;
+    let device = device.into_device();
+    let about = device.description();
+    let memory_bytes = about.memory_bytes.context("how much memory the device has is not known")?;
+    let budget_bytes = settings
+        .device
+        .memory_budget_bytes
+        .unwrap_or((memory_bytes as f64 * DEFAULT_SHARE_OF_MEMORY) as u64);
+    let known = match options.policy {
+        Some(policy) => policy,
+        None => policies::named(&settings.device.policy).context("the policy is not known")?,
+    };
+    progress::note(format!("on {}, {} units, policy {}", about.name, units.len(), known.name));
+    let on = EngineDevice {
+        device: device.clone(),
+        units: units.clone(),
+        bandwidth_bytes_per_s,
+        memory_bytes: budget_bytes,
+        // The policies to compare with know no background.
+        uses_background: known.name == "weft",
+    };
+    let engine = Engine::start(on, Box::new(move |served| known.make(served)), table)?;
+    let profiled = ProfiledDevice {
+        name: format!("{} {}", about.name, about.instruction_set),
+        units: u32::try_from(units.len())?,
+        unit: about.unit,
+        bandwidth_bytes_per_s,
+        memory_bytes,
+    };
+    let given = given.map_or(BTreeMap::new(), |given| given.profiles);
+    let folder = options.state.clone().or_else(cache_folder).map(|state| state.join("profiles"));
+    let loader = Loader {
+        profiles: ProfileStore::new(profiled, given, folder.as_deref()),
+        device,
+        units,
+        dimensions: options.dimensions.sizes(1),
+        largest_batch: options.max_batch.max(1),
+    };
+    Ok(Opened { engine: Arc::new(engine), loader, budget_bytes })
+}
+
+/// The device that the command line names, else that of the settings; where that is any, a GPU if there is one.
+fn open_device(options: &Options, settings: &DeviceSettings) -> Result<OpenDevice> {
+    let kind = match options.device {
+        Some(name) => Some(name),
+        None => match settings.kind {
+            DeviceKind::Auto => None,
+            DeviceKind::Cpu => Some(DeviceName::Cpu),
+            DeviceKind::Cuda(number) => Some(DeviceName::Cuda(number)),
+        },
+    };
+    let precision = options.precision.or(settings.precision.map(precision));
+    if let Some(device) = kind {
+        let precision =
+            precision.filter(|_| device != DeviceName::Cpu || options.precision.is_some());
+        return DeviceOptions { device, precision }.open();
+    }
+    let gpu = DeviceOptions { device: DeviceName::Cuda(0), precision }.open();
+    gpu.or_else(|_| DeviceOptions { device: DeviceName::Cpu, precision: None }.open())
+}
+
+fn precision(setting: weft_repository::Precision) -> Precision {
+    match setting {
+        weft_repository::Precision::F16 => Precision::F16,
+        weft_repository::Precision::Bf16 => Precision::Bf16,
+        weft_repository::Precision::Tf32 => Precision::Tf32,
+        weft_repository::Precision::F32 => Precision::F32,
+    }
+}
+
+/// All units of the device, or the first so many.
+fn units(device: &OpenDevice, count: Option<u32>) -> Result<UnitSet> {
+    let all = device.units();
+    let Some(count) = count else { return Ok(all) };
+    let count = count as usize;
+    if count > all.len() {
+        bail!("{count} units asked for, the device has {}", all.len());
+    }
+    Ok(all.iter().take(count).collect())
+}
+
+/// The profiles of a file.
+fn read_profiles(path: &Path) -> Result<ProfileSet> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let set = ProfileSet::from_toml(&text);
+    set.map_err(|problems| anyhow!("{}: not a file of profiles:\n{problems}", path.display()))
+}
+
+fn cache_folder() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    Some(named.map(PathBuf::from).or_else(home)?.join("weft"))
+}

@@ -1,0 +1,197 @@
+//! A library on the CPU device: what lies in a folder is served, whatever happens to the folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use weft_cpu::CpuDevice;
+use weft_engine::{Engine, EngineDevice};
+use weft_ir::{Dimensions, Value};
+use weft_repository::{RepositoryFiles, scan};
+use weft_scheduler::{ProfiledDevice, policies};
+use weft_server::{Library, Loader, ModelEntry, ModelTable, ProfileStore, Repository, ServeError};
+use weft_zoo::{ZooOptions, build, entry, sample_inputs};
+
+const MODEL: &str = "tiny_mobilenet_v2";
+
+struct Shelf {
+    folder: TempDir,
+    library: Library,
+    engine: Arc<Engine>,
+    table: Arc<ModelTable>,
+}
+
+impl Shelf {
+    fn with_budget(budget_bytes: u64) -> Self {
+        let folder = tempfile::tempdir().expect("there is a place for files");
+        let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
+        let units = device.units();
+        let table = Arc::new(ModelTable::default());
+        let on = EngineDevice {
+            device: device.clone(),
+            units: units.clone(),
+            bandwidth_bytes_per_s: 1e10,
+            memory_bytes: budget_bytes,
+            uses_background: true,
+        };
+        let policy = policies::named("weft").expect("it is there");
+        let make = Box::new(|served| policy.make(served));
+        let engine = Arc::new(Engine::start(on, make, table.clone()).expect("threads start"));
+        let profiled = ProfiledDevice {
+            name: "cpu".into(),
+            units: units.len() as u32,
+            unit: "core".into(),
+            bandwidth_bytes_per_s: 1e10,
+            memory_bytes: budget_bytes,
+        };
+        let loader = Loader {
+            device,
+            units,
+            dimensions: Dimensions { otherwise: Some(8), ..Dimensions::batch(1) },
+            largest_batch: 2,
+            profiles: ProfileStore::new(profiled, BTreeMap::new(), None),
+        };
+        let root = folder.path().to_path_buf();
+        let look = Box::new(move || {
+            scan(&RepositoryFiles::in_folder(&root)).map_err(|error| error.to_string())
+        });
+        let library = Library::start(loader, engine.clone(), table.clone(), budget_bytes, look);
+        Self { folder, library: library.expect("threads start"), engine, table }
+    }
+
+    fn new() -> Self {
+        Self::with_budget(1 << 30)
+    }
+
+    /// Puts a model of the zoo at a path of the folder.
+    fn put(&self, path: &str, seed: u64) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("it is writable");
+        let options = ZooOptions { seed, ..ZooOptions::default() };
+        let graph = build(MODEL, &options).expect("the zoo has it");
+        let partial = path.with_extension("partial");
+        weft_onnx::save(&graph, &partial).expect("it is written");
+        fs::rename(&partial, &path).expect("it is renamed");
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("it is writable");
+        fs::write(path, text).expect("it is written");
+    }
+
+    fn apply(&self) {
+        let repository =
+            scan(&RepositoryFiles::in_folder(self.folder.path())).expect("it is there");
+        self.library.apply(repository).expect("the library lives");
+    }
+
+    fn found(&self, name: &str, version: &str) -> Arc<ModelEntry> {
+        self.table.find(name, version).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// What a model says to an input that is always the same.
+    fn answer(&self, name: &str, version: &str) -> Vec<Value> {
+        let tensors = sample_inputs(entry(MODEL).unwrap(), &ZooOptions::default(), 1, 8).unwrap();
+        let inputs = tensors.into_iter().map(Value::from).collect();
+        let answer = self.engine.infer(self.found(name, version).key, inputs);
+        answer.unwrap_or_else(|error| panic!("{name}: {error}")).outputs
+    }
+
+    fn reason(&self, name: &str) -> String {
+        let index = self.library.index();
+        index.into_iter().find(|entry| entry.name == name).expect("it is listed").reason
+    }
+}
+
+#[test]
+fn what_lies_in_the_folder_is_served_and_what_is_broken_is_not() {
+    let shelf = Shelf::new();
+    shelf.put("plain.onnx", 1);
+    shelf.put("layered/3/model.onnx", 2);
+    shelf.write("broken.onnx", "no model");
+    shelf.apply();
+    assert_eq!(shelf.found("plain", "").version, 1);
+    assert_eq!(shelf.found("layered", "3").version, 3);
+    assert_ne!(shelf.answer("plain", ""), shelf.answer("layered", ""));
+    assert!(matches!(shelf.table.find("broken", ""), Err(ServeError::UnknownModel(_))));
+    assert!(!shelf.reason("broken").is_empty());
+    fs::remove_file(shelf.folder.path().join("plain.onnx")).unwrap();
+    shelf.apply();
+    assert!(shelf.table.find("plain", "").is_err() && shelf.table.find("layered", "").is_ok());
+}
+
+#[test]
+fn a_new_version_takes_over_and_a_broken_one_does_not() {
+    let shelf = Shelf::new();
+    shelf.put("model/1/model.onnx", 1);
+    shelf.apply();
+    let first = shelf.answer("model", "");
+    shelf.write("model/2/model.onnx", "no model");
+    shelf.apply();
+    assert_eq!(shelf.answer("model", ""), first, "a broken version changes nothing");
+    shelf.put("model/2/model.onnx", 2);
+    shelf.apply();
+    assert_eq!(shelf.found("model", "").version, 2);
+    assert_ne!(shelf.answer("model", ""), first);
+    assert!(shelf.table.find("model", "1").is_err(), "only the latest is served");
+    shelf.put("model/2/model.onnx", 1);
+    shelf.apply();
+    assert_eq!(shelf.answer("model", "2"), first, "a file that changed is read again");
+    shelf.write("model/2/model.onnx", "no model");
+    shelf.apply();
+    assert_eq!(shelf.answer("model", "2"), first, "one that breaks is served as it was");
+}
+
+#[test]
+fn operators_put_models_out_and_bring_them_back() {
+    let shelf = Shelf::new();
+    shelf.put("model.onnx", 1);
+    shelf.apply();
+    shelf.library.unload("model").unwrap();
+    assert!(matches!(shelf.table.find("model", ""), Err(ServeError::UnknownModel(_))));
+    assert_eq!(shelf.reason("model"), "unloaded");
+    shelf.apply();
+    assert!(shelf.table.find("model", "").is_err(), "it stays out whatever the disk says");
+    shelf.library.load("model", None).unwrap();
+    shelf.answer("model", "");
+    shelf.put("late.onnx", 2);
+    shelf.library.load("late", None).unwrap();
+    shelf.answer("late", "");
+    for name in ["unheard", "../model"] {
+        assert!(matches!(shelf.library.load(name, None), Err(ServeError::UnknownModel(_))));
+        assert!(matches!(shelf.library.unload(name), Err(ServeError::UnknownModel(_))));
+    }
+}
+
+#[test]
+fn models_that_do_not_fit_together_take_turns() {
+    let one = {
+        let shelf = Shelf::new();
+        shelf.put("only.onnx", 1);
+        shelf.apply();
+        shelf.library.memory_bytes()
+    };
+    let shelf = Shelf::with_budget(one * 5 / 2);
+    for (name, seed) in [("a", 1), ("b", 2), ("c", 3)] {
+        shelf.put(&format!("{name}.onnx"), seed);
+    }
+    shelf.apply();
+    assert!(shelf.table.find("a", "").is_ok() && shelf.table.find("b", "").is_ok());
+    assert!(matches!(shelf.table.find("c", ""), Err(ServeError::Asleep(_))));
+    shelf.library.wake("c").unwrap();
+    shelf.answer("c", "");
+    let asleep = |name| matches!(shelf.table.find(name, ""), Err(ServeError::Asleep(_)));
+    assert!(asleep("a") != asleep("b"), "one of them has left for it, and no more than one");
+}
+
+#[test]
+fn a_model_takes_no_more_than_it_may() {
+    let shelf = Shelf::new();
+    shelf.put("model.onnx", 1);
+    shelf.write("weft.toml", "[models.model]\nmemory_limit_mib = 0.001\n");
+    shelf.apply();
+    assert!(shelf.table.find("model", "").is_err());
+    assert!(shelf.reason("model").contains("may take"), "{}", shelf.reason("model"));
+}
