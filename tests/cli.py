@@ -311,6 +311,25 @@ def repositories(folder):
     bad("no repository", "check", os.path.join(folder, "none"), says="none")
 
 
+def loads(folder):
+    """Load for a server of our own, over both protocols."""
+    command = [WEFT, "serve", "zoo:tiny_resnet", "zoo:tiny_mobilenet_v2", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            address = next(line for line in server.stderr if "http://" in line).split("http://")[1].split(",")[0]
+            models = ["--model", "tiny_resnet", "--rate", 50, "--slo", "2s", "--model", "tiny_mobilenet_v2", "--concurrency", 2]
+            drawing = os.path.join(folder, "load.svg")
+            for protocol in ("http", "grpc"):
+                result = good(f"load over {protocol}", "load", address, "--protocol", protocol, *models, "--seconds", 1.5, "--check=1e-4", "--json", "-", "--svg", drawing)
+                report = json.loads(result.stdout)
+                of_rate, of_clients = report["models"]
+                expect(f"answers over {protocol}", 40 < of_rate["answered"] == of_rate["due"] and of_clients["answered"] > 10, result.stdout)
+                expect(f"every request over {protocol} ends once", report["total"]["sent"] == report["total"]["answered"], report["total"])
+            bad("load for an unknown model", "load", address, "--model", "unheard", "--rate", 1, says="404 Not Found")
+        finally:
+            server.terminate()
+
+
 def bad_loads(folder):
     bad("load of nothing", "load", "localhost", says="nothing is asked for")
     bad("load for no address", "load", "https://localhost", "--model", "a", "--rate", 1, says="not encrypted")
@@ -402,6 +421,7 @@ with tempfile.TemporaryDirectory() as folder:
     simulations(folder)
     plans(folder)
     sharing(folder)
+    loads(folder)
     bad_loads(folder)
     bad_workloads(folder)
     repositories(folder)

@@ -2,11 +2,15 @@
 
 use crate::error::LoadError;
 use crate::generator::Progress;
-use crate::outcome::Outcome;
+use crate::outcome::{DELAY_PERCENTILE, Outcome};
 use crate::session::{RunOptions, Session};
 
 /// The most runs of one search.
 const MAX_STEPS: usize = 24;
+
+/// Where the delay of sending takes more than this share of the tightest objective, a missed target says nothing about the
+/// server.
+const GENERATOR_SHARE: f64 = 0.1;
 
 /// What is searched for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,10 +89,10 @@ pub async fn find_capacity(
             break Some(Stopped::Interrupted);
         }
         let Some(attainment) = outcome.attainment() else { break Some(Stopped::NothingToAttain) };
-        let fell_behind = outcome.total().fell_behind();
         let is_carried = attainment >= options.target;
+        let is_of_generator = !is_carried && is_of_generator(&outcome);
         steps.push(Step { factor: search.next, outcome, is_carried });
-        if fell_behind && !is_carried {
+        if is_of_generator {
             break Some(Stopped::Generator);
         }
         search.note(is_carried);
@@ -100,6 +104,13 @@ pub async fn find_capacity(
         }
     };
     Ok(Capacity { steps, stopped })
+}
+
+/// Whether requests were sent so late that objectives were missed for it.
+fn is_of_generator(outcome: &Outcome) -> bool {
+    let tightest = outcome.models.iter().filter_map(|model| model.slo).min();
+    let delay = outcome.total().send_delays.quantile(DELAY_PERCENTILE);
+    tightest.is_some_and(|slo| delay > slo * GENERATOR_SHARE)
 }
 
 /// Where the limit is, as far as is known.

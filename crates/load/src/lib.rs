@@ -2,9 +2,10 @@
 //! them, and latency counts from these instants: a server that stalls does not get less load for it, nor better numbers.
 
 mod alarm;
+mod answer_check;
 mod capacity;
 mod connection;
-mod declared_input;
+mod declared;
 mod error;
 mod generator;
 mod grpc;
@@ -23,6 +24,7 @@ mod target;
 mod upcoming;
 mod workload;
 
+pub use answer_check::AnswerCheck;
 pub use capacity::{Capacity, CapacityOptions, Step, Stopped, find_capacity};
 pub use error::LoadError;
 pub use generator::Progress;

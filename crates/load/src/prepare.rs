@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weft_protocol::{InferRequest, InputTensor, RequestParameters, TensorSource};
 
-use crate::declared_input::DeclaredInput;
+use crate::declared::{DeclaredInput, DeclaredModel};
 use crate::error::LoadError;
 use crate::model_load::ModelLoad;
 use crate::prepared::{Fate, PreparedModel, REQUESTS};
@@ -31,10 +31,10 @@ impl Client {
         })
     }
 
-    async fn inputs(&mut self, model: &str) -> Result<Vec<DeclaredInput>, LoadError> {
+    async fn describe(&mut self, model: &str) -> Result<DeclaredModel, LoadError> {
         match self {
-            Client::Http(client) => client.inputs(model).await,
-            Client::Grpc(client) => client.inputs(model).await,
+            Client::Http(client) => client.describe(model).await,
+            Client::Grpc(client) => client.describe(model).await,
         }
     }
 
@@ -62,14 +62,15 @@ pub(crate) async fn prepare(
     let mut client = Client::connect(target.clone()).await?;
     let mut prepared = Vec::with_capacity(models.len());
     for (index, model) in (0u64..).zip(models) {
-        let declared = client.inputs(&model.name).await?;
+        let declared = client.describe(&model.name).await?;
         let mut random = SmallRng::seed_from_u64(options.seed.wrapping_add(index));
         let messages = (0..REQUESTS).map(|_| {
-            let request = request_of(model, &declared, &mut random)?;
+            let request = request_of(model, &declared.inputs, &mut random)?;
             client.encode(&model.name, request)
         });
         let messages = messages.collect::<Result<Vec<Bytes>, LoadError>>()?;
-        let model = PreparedModel::new(model.name.clone(), messages, options.is_checked);
+        let check = options.check.of(declared.has_only_f32_outputs);
+        let model = PreparedModel::new(model.name.clone(), messages, check);
         let (place, message) = model.next();
         if let Fate::Failed(why) = model.judge(place, client.ask(&message).await) {
             let what = format!("a request of model '{}'", model.name);

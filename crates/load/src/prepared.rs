@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell};
 
 use bytes::Bytes;
 
+use crate::answer_check::AnswerCheck;
 use crate::reply::{Rejection, Reply};
 
 /// How many different requests each model has, sent in turns: a server that remembers the last answers gains nothing, and
@@ -17,8 +18,8 @@ pub(crate) struct PreparedModel {
     next: Cell<usize>,
     /// The size of all outputs together, known from the first answer on.
     output_bytes: OnceCell<usize>,
-    /// Whether answers to equal requests must have equal bits.
-    is_checked: bool,
+    /// How answers to equal requests are compared.
+    check: AnswerCheck,
 }
 
 /// One request.
@@ -39,11 +40,11 @@ pub(crate) enum Fate {
 
 impl PreparedModel {
     /// A model with these messages, of which there must be one.
-    pub(crate) fn new(name: String, messages: Vec<Bytes>, is_checked: bool) -> Self {
+    pub(crate) fn new(name: String, messages: Vec<Bytes>, check: AnswerCheck) -> Self {
         assert!(!messages.is_empty(), "a model has requests");
         let request = |message| PreparedRequest { message, outputs: OnceCell::new() };
         let requests = messages.into_iter().map(request).collect();
-        Self { name, requests, next: Cell::new(0), output_bytes: OnceCell::new(), is_checked }
+        Self { name, requests, next: Cell::new(0), output_bytes: OnceCell::new(), check }
     }
 
     /// The next request in turn: its place, and what is sent.
@@ -65,11 +66,10 @@ impl PreparedModel {
             let message = format!("{} bytes of outputs instead of {wanted}", outputs.len());
             return failed("an answer of another size", message);
         }
-        if self.is_checked {
+        if self.check != AnswerCheck::Size {
             let first = self.requests[place].outputs.get_or_init(|| outputs.to_vec());
-            if let Some(byte) = first.iter().zip(&*outputs).position(|(one, other)| one != other) {
-                let message = format!("byte {byte} of {wanted} differs");
-                return failed("equal inputs with different outputs", message);
+            if let Some(difference) = self.check.difference(first, &outputs) {
+                return failed("equal inputs with different outputs", difference);
             }
         }
         Fate::Answered
@@ -91,21 +91,25 @@ mod tests {
     #[test]
     fn requests_take_turns() {
         let messages = ["a", "b"].map(Bytes::from).to_vec();
-        let model = PreparedModel::new("m".into(), messages, false);
+        let model = PreparedModel::new("m".into(), messages, AnswerCheck::Size);
         let places: Vec<usize> = (0..5).map(|_| model.next().0).collect();
         assert_eq!(places, [0, 1, 0, 1, 0]);
     }
 
     #[test]
     fn answers_must_be_like_those_before() {
-        for is_checked in [false, true] {
+        for check in [AnswerCheck::Size, AnswerCheck::Bits] {
             let messages = ["a", "b"].map(Bytes::from).to_vec();
-            let model = PreparedModel::new("m".into(), messages, is_checked);
+            let model = PreparedModel::new("m".into(), messages, check);
             assert_eq!(model.judge(0, answered(b"1234")), Fate::Answered);
             assert_eq!(model.judge(1, answered(b"5678")), Fate::Answered);
             assert_eq!(model.judge(0, answered(b"1234")), Fate::Answered);
             let differs = model.judge(0, answered(b"1235"));
-            assert_eq!(matches!(differs, Fate::Failed(_)), is_checked, "{differs:?}");
+            assert_eq!(
+                matches!(differs, Fate::Failed(_)),
+                check == AnswerCheck::Bits,
+                "{differs:?}"
+            );
             assert!(matches!(model.judge(1, answered(b"567")), Fate::Failed(_)));
         }
     }

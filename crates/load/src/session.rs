@@ -9,6 +9,7 @@ use weft_scheduler::Span;
 use weft_simulator::{Clients, Load};
 
 use crate::alarm::Alarm;
+use crate::answer_check::AnswerCheck;
 use crate::connection::{self, Connection};
 use crate::error::LoadError;
 use crate::generator::{Generator, Progress};
@@ -29,14 +30,14 @@ const SETTLING_INTERRUPTED: Duration = Duration::from_secs(1);
 const WATCHED_EVERY: Duration = Duration::from_secs(1);
 
 /// How requests are made and sent, in all runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionOptions {
     /// The most connections; where all are busy, requests wait, and their latency counts on.
     pub connections: usize,
     /// What inputs are drawn from.
     pub seed: u64,
-    /// Whether answers to equal inputs must have equal bits.
-    pub is_checked: bool,
+    /// How answers are checked.
+    pub check: AnswerCheck,
 }
 
 /// One run.

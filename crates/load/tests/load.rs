@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use scripted::{Act, MODEL, Server};
 use weft_load::{
-    CapacityOptions, Dimensions, LoadError, ModelLoad, Outcome, Protocol, RunOptions, Session,
-    SessionOptions, Target, find_capacity,
+    AnswerCheck, CapacityOptions, Dimensions, LoadError, ModelLoad, Outcome, Protocol, RunOptions,
+    Session, SessionOptions, Target, find_capacity,
 };
 use weft_scheduler::Span;
 use weft_simulator::Load;
 
-const OPTIONS: SessionOptions = SessionOptions { connections: 16, seed: 1, is_checked: false };
+const OPTIONS: SessionOptions =
+    SessionOptions { connections: 16, seed: 1, check: AnswerCheck::Size };
 const AT_ONCE: Act = Act::Answer(Duration::ZERO);
 
 fn ms(ms: f64) -> Span {
@@ -156,9 +157,9 @@ async fn what_is_refused_or_fails_is_counted_by_reason_and_is_not_in_time() {
 
 #[tokio::test]
 async fn equal_inputs_must_have_equal_answers_where_that_is_checked() {
-    for (is_checked, failed) in [(false, 0), (true, 1)] {
+    for (check, failed) in [(AnswerCheck::Size, 0), (AnswerCheck::Bits, 1)] {
         let server = Server::start(|number| if number == 40 { Act::Garble } else { AT_ONCE });
-        let options = SessionOptions { is_checked, ..OPTIONS };
+        let options = SessionOptions { check, ..OPTIONS };
         let outcome = outcome_of(&server, vec![asked(regular(100.0))], options, run_for(0.6)).await;
         assert_eq!(outcome.models[0].failed.count(), failed);
     }
@@ -228,7 +229,7 @@ async fn all_of_it_goes_over_grpc_too() {
     };
     let server = Server::start(act);
     // One connection carries many requests at a time.
-    let options = SessionOptions { connections: 1, is_checked: true, ..OPTIONS };
+    let options = SessionOptions { connections: 1, check: AnswerCheck::Bits, ..OPTIONS };
     let models = vec![asked(regular(400.0))];
     let mut session = open_over(Protocol::Grpc, &server, models, options).await.unwrap();
     let outcome = session.run(&run_for(0.501), &mut |_| {}, &mut never).await.unwrap();

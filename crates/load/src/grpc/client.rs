@@ -10,7 +10,7 @@ use weft_protocol::grpc::inference::{ModelMetadataRequest, ModelMetadataResponse
 use super::call::framed;
 use super::channel::Channel;
 use super::stream::Stream;
-use crate::declared_input::DeclaredInput;
+use crate::declared::DeclaredModel;
 use crate::error::LoadError;
 use crate::reply::Reply;
 use crate::target::Target;
@@ -31,8 +31,8 @@ impl Client {
         }
     }
 
-    /// What a model takes.
-    pub(crate) async fn inputs(&self, model: &str) -> Result<Vec<DeclaredInput>, LoadError> {
+    /// What a model takes and gives.
+    pub(crate) async fn describe(&self, model: &str) -> Result<DeclaredModel, LoadError> {
         let failed = |answer: String| LoadError::Server {
             what: format!("what model '{model}' takes"),
             answer,
@@ -41,11 +41,7 @@ impl Client {
         let answer = self.stream.call("ModelMetadata", framed(&request)).await;
         let answer = answer.map_err(|error| failed(error.to_string()))?;
         let metadata = ModelMetadataResponse::decode(answer);
-        let metadata = metadata.map_err(|error| failed(error.to_string()))?;
-        let declared = metadata.inputs.into_iter();
-        declared
-            .map(|input| DeclaredInput::new(model, input.name, &input.datatype, input.shape))
-            .collect()
+        DeclaredModel::new(model, metadata.map_err(|error| failed(error.to_string()))?)
     }
 
     /// A request of a model as it is sent.

@@ -10,7 +10,7 @@ use weft_protocol::json::{TensorForm, encode_request};
 
 use super::connection::Connection;
 use super::message::{escaped, get, post, rejection_of};
-use crate::declared_input::DeclaredInput;
+use crate::declared::DeclaredModel;
 use crate::error::LoadError;
 use crate::reply::Reply;
 use crate::target::Target;
@@ -36,15 +36,12 @@ impl Client {
         Ok(client)
     }
 
-    /// What a model takes.
-    pub(crate) async fn inputs(&mut self, model: &str) -> Result<Vec<DeclaredInput>, LoadError> {
+    /// What a model takes and gives.
+    pub(crate) async fn describe(&mut self, model: &str) -> Result<DeclaredModel, LoadError> {
         let what = format!("what model '{model}' takes");
         let path = format!("/v2/models/{}", escaped(model));
         let metadata: ModelMetadataResponse = self.get(&path, &what).await?;
-        let inputs = metadata.inputs.into_iter();
-        inputs
-            .map(|input| DeclaredInput::new(model, input.name, &input.datatype, input.shape))
-            .collect()
+        DeclaredModel::new(model, metadata)
     }
 
     /// A request of a model as it is sent.

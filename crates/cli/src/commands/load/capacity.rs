@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use weft_load::{Capacity, Session, Step, Stopped, find_capacity};
+use weft_load::{Capacity, DELAY_PERCENTILE, Session, Step, Stopped, find_capacity};
+use weft_scheduler::Span;
 use weft_simulator::Load;
 
 use super::{NOTHING_ANSWERED, Options, Task, finish, interruption, json, show, tables};
@@ -68,6 +69,14 @@ fn text(task: &Task, options: &Options, found: &Capacity) -> String {
     };
     let title = format!("{} over {}", task.target.address, task.target.protocol);
     let mut parts = vec![title, table.render(), bracket];
+    if found.steps.iter().any(|step| step.outcome.total().fell_behind()) {
+        let behind = found.steps.iter().map(|step| step.outcome.total());
+        let behind = behind.map(|total| total.send_delays.quantile(DELAY_PERCENTILE)).max();
+        let behind = behind.unwrap_or(Span::ZERO);
+        parts.push(format!(
+            "WARNING: in some steps the generator fell behind, by up to {behind} at p99"
+        ));
+    }
     parts.extend(found.stopped.map(|stopped| format!("WARNING: {}", reason(stopped))));
     parts.join("\n\n")
 }

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use weft_load::{
-    CapacityOptions, LoadError, ModelLoad, Outcome, Progress, Protocol, RunOptions, Session,
-    SessionOptions, Target,
+    AnswerCheck, CapacityOptions, LoadError, ModelLoad, Outcome, Progress, Protocol, RunOptions,
+    Session, SessionOptions, Target,
 };
 use weft_scheduler::Span;
 
@@ -71,9 +71,15 @@ pub(crate) struct Options {
     /// The most connections; where all are busy, requests wait and their latency counts on [default: 128, gRPC 4]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MAX_CONNECTIONS))]
     connections: Option<u32>,
-    /// Answers to equal inputs must be equal to the bit
-    #[arg(long)]
-    check: bool,
+    /// Answers to equal inputs must be equal to the bit, or f32 numbers to within a share (--check=1e-4)
+    #[arg(
+        long,
+        value_name = "TOLERANCE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "0"
+    )]
+    check: Option<f32>,
     /// Search the highest rates at which --target of the requests are answered in time
     #[arg(long, conflicts_with = "svg")]
     find_capacity: bool,
@@ -208,7 +214,13 @@ impl Options {
         };
         let connections = self.connections.map_or(default, |connections| connections as usize);
         let seed = self.seed.or(seed).unwrap_or(1);
-        let session = SessionOptions { connections, seed, is_checked: self.check };
+        let check = match self.check {
+            None => AnswerCheck::Size,
+            Some(0.0) => AnswerCheck::Bits,
+            Some(tolerance) => AnswerCheck::Close(tolerance),
+        };
+        ensure!(self.check.is_none_or(|share| share >= 0.0), "--check must be at least 0");
+        let session = SessionOptions { connections, seed, check };
         let run = RunOptions { length, warm_up: Span::from_s(self.warm_up), seed, factor: 1.0 };
         Ok(Task { target, models, session, run })
     }

@@ -248,7 +248,7 @@ mod tests {
             ("--model a --concurrency 2 --cv 2", "nothing without --rate"),
             ("--model a --rate 0", "above 0"),
             ("--model a --rate inf", "above 0"),
-            ("--model a --rate 3 --cv -1", "at least 0"),
+            ("--model a --rate 3 --cv=-1", "at least 0"),
             ("--model a --concurrency 0", "0 is not in"),
             ("--model a --rate 3 --slo 50", "unit"),
             ("--model a --rate 3 --dimension x=0", "at least 1"),

@@ -204,7 +204,7 @@ fn heading(drawing: &mut Drawing, place: Place, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use weft_load::{Protocol, RunOptions, SessionOptions, Target};
+    use weft_load::{AnswerCheck, Protocol, RunOptions, SessionOptions, Target};
 
     use super::*;
 
@@ -227,7 +227,7 @@ mod tests {
         let task = Task {
             target: Target::parse("host:1", Some(Protocol::Grpc)).unwrap(),
             models: Vec::new(),
-            session: SessionOptions { connections: 1, seed: 1, is_checked: false },
+            session: SessionOptions { connections: 1, seed: 1, check: AnswerCheck::Size },
             run: RunOptions {
                 length: Span::from_s(3.0),
                 warm_up: Span::ZERO,
