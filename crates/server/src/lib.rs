@@ -16,6 +16,7 @@ mod io_threads;
 mod library;
 mod limits;
 mod listener;
+mod mailbox;
 mod management;
 mod models;
 mod outputs;

@@ -54,7 +54,7 @@ fn default_io_threads() -> NonZeroUsize {
 pub struct Server {
     address: SocketAddr,
     grpc_address: Option<SocketAddr>,
-    serving: Arc<Serving>,
+    door: Arc<Door>,
     stop: watch::Sender<bool>,
     threads: IoThreads,
 }
@@ -71,18 +71,20 @@ impl Server {
         let grpc = options.grpc_address.map(|at| listen(at, Protocols::GrpcOnly)).transpose()?;
         let (address, grpc_address) = (main.address, grpc.as_ref().map(|grpc| grpc.address));
         let limits = options.limits.clone();
-        let serving = Arc::new(Serving {
+        let serving = Serving {
             engine,
             models,
             repository,
             door: Door::new(limits.requests_in_flight),
-            regions: Regions::new(limits.regions),
+            regions: Arc::new(Regions::new(limits.regions)),
+            mailbox: Arc::default(),
             limits,
-        });
+        };
+        let door = serving.door.clone();
         let (stop, stopped) = watch::channel(false);
         let listeners = std::iter::once(main).chain(grpc).collect();
-        let threads = IoThreads::start(options.io_threads, listeners, serving.clone(), &stopped)?;
-        Ok(Self { address, grpc_address, serving, stop, threads })
+        let threads = IoThreads::start(options.io_threads, listeners, &serving, &stopped)?;
+        Ok(Self { address, grpc_address, door, stop, threads })
     }
 
     /// Where it listens for HTTP and gRPC.
@@ -102,7 +104,7 @@ impl Server {
     }
 
     fn end(&mut self) -> bool {
-        self.serving.door.close();
+        self.door.close();
         self.stop.send_replace(true);
         self.threads.join()
     }
