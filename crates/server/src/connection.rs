@@ -107,8 +107,7 @@ async fn answer(
         let answer = grpc::call(grpc, request, &serving.limits).await?;
         Ok(answer.map(AnswerBody::Grpc))
     } else {
-        // Apart, so that a call of gRPC, which is moved to a task of its own, is not as large as this.
-        Ok(Box::pin(route(&serving, request)).await)
+        Ok(route(&serving, request).await)
     }
 }
 

@@ -4,28 +4,25 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
-use weft_engine::{Engine, InferError, Submission, Ticket};
+use weft_engine::{Answer, Engine, InferError, Submission, Ticket};
 use weft_protocol::{InferRequest, InferResponse};
 
 use crate::door::Door;
 use crate::error::ServeError;
 use crate::inputs::{BoundInputs, bind};
 use crate::limits::Limits;
-use crate::mailbox::{Mailbox, Outcome};
 use crate::models::{ModelEntry, ModelTable};
 use crate::outputs::WantedOutputs;
 use crate::repository::Repository;
 use crate::shared_memory::Regions;
 
-/// What the connections of one thread serve from: all of it is shared between threads but the mailbox.
-#[derive(Clone)]
+/// What all transports serve from.
 pub(crate) struct Serving {
     pub(crate) engine: Arc<Engine>,
     pub(crate) models: Arc<ModelTable>,
     pub(crate) repository: Arc<dyn Repository>,
     pub(crate) door: Arc<Door>,
-    pub(crate) regions: Arc<Regions>,
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) regions: Regions,
     pub(crate) limits: Limits,
 }
 
@@ -73,7 +70,7 @@ impl Serving {
             rows: u32::try_from(rows).unwrap_or(u32::MAX),
             timeout: request.parameters.timeout,
         };
-        let mut answer = self.submit(submission).await?;
+        let mut answer = submit(&self.engine, submission).await?;
         let values = std::mem::take(&mut answer.outputs);
         let outputs = wanted.select(model, values, &self.regions)?;
         model.statistics.succeeded(rows, arrived.elapsed(), &answer);
@@ -84,17 +81,19 @@ impl Serving {
             outputs,
         })
     }
+}
 
-    /// Waits for the engine; where the future is dropped, what has not begun is not run.
-    async fn submit(&self, submission: Submission) -> Outcome {
-        let (receiver, answered) = oneshot::channel();
-        let mailbox = self.mailbox.clone();
-        let reply = Box::new(move |outcome| mailbox.post(outcome, receiver));
-        let wanted = Wanted(Some(self.engine.submit(submission, reply)));
-        let outcome = answered.await.unwrap_or(Err(InferError::Stopped));
-        wanted.answered();
-        outcome
-    }
+/// Waits for the engine; where the future is dropped, what has not begun is not run.
+async fn submit(engine: &Engine, submission: Submission) -> Result<Answer, InferError> {
+    let (answer, answered) = oneshot::channel();
+    let reply = Box::new(move |outcome| {
+        // Whoever has given up does not wait for it.
+        let _ = answer.send(outcome);
+    });
+    let wanted = Wanted(Some(engine.submit(submission, reply)));
+    let outcome = answered.await.unwrap_or(Err(InferError::Stopped));
+    wanted.answered();
+    outcome
 }
 
 /// An answer that somebody waits for.

@@ -47,7 +47,7 @@ impl IoThreads {
     pub(crate) fn start(
         count: NonZeroUsize,
         listeners: Vec<Listening>,
-        serving: &Serving,
+        serving: Arc<Serving>,
         stopped: &watch::Receiver<bool>,
     ) -> std::io::Result<Self> {
         let (senders, receivers): (Vec<_>, Vec<_>) =
@@ -61,10 +61,7 @@ impl IoThreads {
             for listening in listeners.take().into_iter().flatten() {
                 runtime.spawn(accept(listening, dealer.clone(), room.clone(), stopped.clone()));
             }
-            let serving = Arc::new(Serving { mailbox: Arc::default(), ..serving.clone() });
-            let mailbox = serving.mailbox.clone();
-            runtime.spawn(async move { mailbox.deliver().await });
-            let stopped = stopped.clone();
+            let (serving, stopped) = (serving.clone(), stopped.clone());
             let all_ended = started.all_ended.clone();
             let carry = move || {
                 if !carry(&runtime, connections, serving, stopped) {

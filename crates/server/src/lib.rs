@@ -16,7 +16,6 @@ mod io_threads;
 mod library;
 mod limits;
 mod listener;
-mod mailbox;
 mod management;
 mod models;
 mod outputs;

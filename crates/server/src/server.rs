@@ -54,7 +54,7 @@ fn default_io_threads() -> NonZeroUsize {
 pub struct Server {
     address: SocketAddr,
     grpc_address: Option<SocketAddr>,
-    door: Arc<Door>,
+    serving: Arc<Serving>,
     stop: watch::Sender<bool>,
     threads: IoThreads,
 }
@@ -71,20 +71,18 @@ impl Server {
         let grpc = options.grpc_address.map(|at| listen(at, Protocols::GrpcOnly)).transpose()?;
         let (address, grpc_address) = (main.address, grpc.as_ref().map(|grpc| grpc.address));
         let limits = options.limits.clone();
-        let serving = Serving {
+        let serving = Arc::new(Serving {
             engine,
             models,
             repository,
             door: Door::new(limits.requests_in_flight),
-            regions: Arc::new(Regions::new(limits.regions)),
-            mailbox: Arc::default(),
+            regions: Regions::new(limits.regions),
             limits,
-        };
-        let door = serving.door.clone();
+        });
         let (stop, stopped) = watch::channel(false);
         let listeners = std::iter::once(main).chain(grpc).collect();
-        let threads = IoThreads::start(options.io_threads, listeners, &serving, &stopped)?;
-        Ok(Self { address, grpc_address, door, stop, threads })
+        let threads = IoThreads::start(options.io_threads, listeners, serving.clone(), &stopped)?;
+        Ok(Self { address, grpc_address, serving, stop, threads })
     }
 
     /// Where it listens for HTTP and gRPC.
@@ -104,7 +102,7 @@ impl Server {
     }
 
     fn end(&mut self) -> bool {
-        self.door.close();
+        self.serving.door.close();
         self.stop.send_replace(true);
         self.threads.join()
     }
