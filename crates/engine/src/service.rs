@@ -38,6 +38,8 @@ pub(crate) enum Message {
 pub(crate) struct Effects {
     /// Requests that end here.
     pub(crate) answers: Vec<(Arc<Call>, InferError)>,
+    /// Batches to run, and where.
+    pub(crate) jobs: Vec<(Arc<Station>, Job)>,
     pub(crate) preparations: Vec<Preparation>,
     /// Units whose partition is needed no more.
     pub(crate) discards: Vec<(UnitMask, Layer)>,
@@ -229,7 +231,7 @@ impl Service {
                 let rows = requests.iter().filter_map(|id| self.waiting.remove(id));
                 let job = (partition, model, launch);
                 let pieces = pieces(rows);
-                self.launch(job, pieces, expected, now);
+                self.launch(job, pieces, expected, now, effects);
             }
             Action::Refuse { request, why } => {
                 self.end(request, InferError::Refused(why), effects);
@@ -256,6 +258,7 @@ impl Service {
         pieces: Vec<Piece>,
         expected: Span,
         now: Time,
+        effects: &mut Effects,
     ) {
         let partition = self.partitions.get_mut(&id).expect("launched where it was prepared");
         let job = Job {
@@ -270,9 +273,10 @@ impl Service {
         };
         self.running += 1;
         partition.running = Some(Running { launch, model, rows: job.rows(), since: now, expected });
-        match &mut self.held {
-            Some(held) => held.push((id, job)),
-            None => partition.send(job),
+        match (&mut self.held, &partition.station) {
+            (Some(held), _) => held.push((id, job)),
+            (None, Some(station)) => effects.jobs.push((station.clone(), job)),
+            (None, None) => {}
         }
     }
 

@@ -14,6 +14,9 @@ use crate::observer::Observer;
 use crate::preparing::Preparer;
 use crate::service::{Effects, Generation, Message, Service};
 
+/// How many brief batches a thread that brings a request runs at most before it goes on.
+const MOST_BRIEF: usize = 4;
+
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) observer: Arc<dyn Observer>,
@@ -83,17 +86,38 @@ impl Shared {
         service.arrive(Piece { call: call.clone(), rows: 0..rows }, now, &mut effects);
         let generation = service.generation;
         drop(services);
+        self.run_brief(generation, &mut effects);
         self.perform(generation, effects);
         call
+    }
+
+    /// Runs brief batches on the calling thread, and what comes of them, up to a limit.
+    fn run_brief(&self, generation: Generation, effects: &mut Effects) {
+        for _ in 0..MOST_BRIEF {
+            let Some(place) = effects.jobs.iter().position(|(_, job)| job.is_brief()) else {
+                return;
+            };
+            let (_, job) = effects.jobs.swap_remove(place);
+            let launch = job.launch;
+            let ran = job.run();
+            self.learn(generation, Message::Finished(launch), effects);
+            self.observer.launch_ended(&ran.record);
+            ran.answer();
+        }
     }
 
     /// Tells a service what happened.
     pub(crate) fn tell(&self, generation: Generation, message: Message) {
         let mut effects = Effects::default();
+        self.learn(generation, message, &mut effects);
+        self.perform(generation, effects);
+    }
+
+    fn learn(&self, generation: Generation, message: Message, effects: &mut Effects) {
         let mut services = self.services();
         let has_ended = !matches!(message, Message::Woken);
         match services.of(generation) {
-            Some(service) => service.tell(message, self.clock.now(), &mut effects),
+            Some(service) => service.tell(message, self.clock.now(), effects),
             None if matches!(message, Message::Finished(_)) => {
                 services.draining -= 1;
                 if services.draining == 0 {
@@ -107,7 +131,6 @@ impl Shared {
         if has_ended {
             self.ended.notify_all();
         }
-        self.perform(generation, effects);
     }
 
     /// A time has come that some service asked for.
@@ -127,7 +150,10 @@ impl Shared {
     }
 
     fn perform(&self, generation: Generation, effects: Effects) {
-        let Effects { answers, preparations, discards, plans, wakes } = effects;
+        let Effects { answers, jobs, preparations, discards, plans, wakes } = effects;
+        for (station, job) in jobs {
+            station.run(job);
+        }
         for at in wakes {
             self.alarm.set(self.clock, at);
         }

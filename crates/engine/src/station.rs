@@ -17,6 +17,9 @@ use crate::observer::LaunchRecord;
 use crate::service::{Generation, Message};
 use crate::shared::Shared;
 
+/// What takes no longer than this runs on the thread that brought it.
+const BRIEF: Span = Span::from_nanos(40_000);
+
 /// A batch to run.
 pub(crate) struct Job {
     pub(crate) generation: Generation,
@@ -61,24 +64,63 @@ impl Station {
 
 fn work(jobs: &Receiver<Job>, shared: &Weak<Shared>) {
     while let Ok(job) = jobs.recv() {
-        let started = Instant::now();
-        let inputs = job.pieces.iter().map(|piece| inputs(&job.executables, piece));
-        let inputs: Vec<Result<Vec<Value>, _>> = inputs.collect();
-        let outputs = run(&job.executables, inputs);
-        let took = started.elapsed();
+        let (generation, launch) = (job.generation, job.launch);
+        let ran = job.run();
         // The partition is free before answers are written.
         if let Some(shared) = shared.upgrade() {
-            shared.tell(job.generation, Message::Finished(job.launch));
-            shared.observer.launch_ended(&LaunchRecord {
-                model: job.model,
-                units: job.units,
-                rows: job.rows(),
-                started,
-                took,
-                expected: duration(job.expected),
-            });
+            shared.tell(generation, Message::Finished(launch));
+            shared.observer.launch_ended(&ran.record);
         }
-        answer(job, outputs, took);
+        ran.answer();
+    }
+}
+
+impl Job {
+    /// Whether it takes so little time that handing it to another thread would take longer.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.expected <= BRIEF
+    }
+
+    /// Runs it on the calling thread.
+    pub(crate) fn run(self) -> Ran {
+        let started = Instant::now();
+        let inputs = self.pieces.iter().map(|piece| inputs(&self.executables, piece));
+        let inputs: Vec<Result<Vec<Value>, _>> = inputs.collect();
+        let outputs = run(&self.executables, inputs);
+        let record = LaunchRecord {
+            model: self.model,
+            units: self.units,
+            rows: self.rows(),
+            started,
+            took: started.elapsed(),
+            expected: duration(self.expected),
+        };
+        Ran { job: self, outputs, record }
+    }
+}
+
+/// A batch that has run, and whose requests have not been answered.
+pub(crate) struct Ran {
+    job: Job,
+    outputs: Vec<Result<Vec<Value>, InferError>>,
+    pub(crate) record: LaunchRecord,
+}
+
+impl Ran {
+    /// Answers everyone whose requests were in it.
+    pub(crate) fn answer(self) {
+        let Self { job, outputs, record } = self;
+        let (batch, ran) = (record.rows, record.took);
+        for (piece, outcome) in job.pieces.into_iter().zip(outputs) {
+            let Piece { call, rows } = piece;
+            match outcome {
+                Ok(outputs) => {
+                    let queued = duration(job.launched.since(call.arrived));
+                    call.add(rows, Answer { outputs, queued, ran, batch }, &job.executables);
+                }
+                Err(error) => call.answer(Err(error)),
+            }
+        }
     }
 }
 
@@ -110,20 +152,6 @@ fn run(
         outcomes.insert(place, Err(error));
     }
     outcomes
-}
-
-fn answer(job: Job, outputs: Vec<Result<Vec<Value>, InferError>>, ran: Duration) {
-    let batch = job.rows();
-    for (piece, outcome) in job.pieces.into_iter().zip(outputs) {
-        let Piece { call, rows } = piece;
-        match outcome {
-            Ok(outputs) => {
-                let queued = duration(job.launched.since(call.arrived));
-                call.add(rows, Answer { outputs, queued, ran, batch }, &job.executables);
-            }
-            Err(error) => call.answer(Err(error)),
-        }
-    }
 }
 
 fn duration(span: Span) -> Duration {
