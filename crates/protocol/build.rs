@@ -73,6 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut builder = tonic_prost_build::configure()
         // Connecting is left to whoever has a transport.
         .build_transport(false)
+        .codec_path("crate::grpc::codec::MessageCodec")
         // Tensors stay slices of the message that they came in.
         .bytes(".")
         // Rare and large, so that a message of many empty inputs is not blown up when it is read.

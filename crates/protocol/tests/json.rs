@@ -8,7 +8,8 @@ use weft_protocol::json::{
     EncodedBody, TensorForm, decode_request, encode_request, encode_response,
 };
 use weft_protocol::{
-    InferRequest, InferResponse, MAX_TENSORS, OutputTensor, ProtocolError, TensorSource,
+    InferRequest, InferResponse, MAX_TENSORS, OutputTensor, ProtocolError, RegionRange,
+    TensorSource,
 };
 
 fn decode(json: &str) -> Result<InferRequest, ProtocolError> {
@@ -220,6 +221,14 @@ fn an_answer_is_written_as_json_and_as_bytes() {
     let expected: Vec<u8> =
         [0.1f32, f32::NAN, f32::NEG_INFINITY].iter().flat_map(|e| e.to_le_bytes()).collect();
     assert_eq!(encoded.body[header_length..], expected);
+
+    response.outputs.truncate(1);
+    let range = RegionRange { region: "r".into(), offset_bytes: 0, size_bytes: 12 };
+    response.outputs[0].shared_memory = Some(range);
+    let encoded = encode_response(&response).unwrap();
+    let ending = br#""outputs":[{"name":"y","datatype":"FP32","shape":[1,3]}]}"#;
+    assert!(encoded.body.ends_with(ending), "{:?}", encoded.body);
+    response.outputs[0].shared_memory = None;
 
     let complex = Tensor::from_vec(vec![1], vec![[1.0f32, 2.0]]).unwrap();
     response.outputs[0].tensor = complex;

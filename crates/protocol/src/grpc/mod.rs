@@ -6,6 +6,7 @@ pub mod inference {
     tonic::include_proto!("inference");
 }
 
+mod codec;
 mod contents;
 mod parameters;
 mod request;

@@ -26,12 +26,14 @@ pub fn encode_response(response: &InferResponse) -> Result<EncodedBody, Protocol
         let tensor = &output.tensor;
         let mut members = Members::open(out);
         members.tensor(&output.name, tensor.data_type(), tensor.shape()).map_err(problem)?;
-        if let Some(range) = &output.shared_memory {
-            members.place(range);
-        } else if output.is_binary {
-            members.binary_size(binary.add(&output.name, tensor));
-        } else {
-            append_elements(members.value("data"), tensor).map_err(problem)?;
+        // Of an output in shared memory the client knows the place. Triton's C++ client takes any parameters for those of
+        // a tensor that follows as bytes, and gives up without its size.
+        if output.shared_memory.is_none() {
+            if output.is_binary {
+                members.binary_size(binary.add(&output.name, tensor));
+            } else {
+                append_elements(members.value("data"), tensor).map_err(problem)?;
+            }
         }
         members.close();
         Ok(())

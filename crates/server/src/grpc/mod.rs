@@ -60,6 +60,8 @@ pub(crate) fn grpc_service(serving: Arc<Serving>) -> GrpcService {
         .max_decoding_message_size(limit_bytes)
         .max_encoding_message_size(usize::MAX)
         .accept_compressed(CompressionEncoding::Gzip)
-        .send_compressed(CompressionEncoding::Gzip);
+        .accept_compressed(CompressionEncoding::Deflate)
+        .send_compressed(CompressionEncoding::Gzip)
+        .send_compressed(CompressionEncoding::Deflate);
     GrpcService { inference, health }
 }

@@ -4,8 +4,9 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
+use weft_protocol::grpc::inference::infer_parameter::ParameterChoice;
 use weft_protocol::grpc::inference::{
-    ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
+    InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
 };
 
 use super::service::Inference;
@@ -15,6 +16,9 @@ const MAX_IN_FLIGHT: usize = 256;
 
 /// Answers that wait to be sent; more are not worked on before the client reads.
 const MAX_UNSENT: usize = 64;
+
+/// Tells clients that wait for the last answer to a request that this is it: every request has one.
+const FINAL_RESPONSE: &str = "triton_final_response";
 
 type Answers = Sender<Result<ModelStreamInferResponse, Status>>;
 
@@ -58,10 +62,15 @@ async fn work(service: Inference, mut requests: Streaming<ModelInferRequest>, an
 async fn answer(service: Inference, request: ModelInferRequest, answers: Answers) {
     let (id, model_name) = (request.id.clone(), request.model_name.clone());
     let message = match service.infer(request, None).await {
-        Ok(response) => ModelStreamInferResponse {
-            error_message: String::new(),
-            infer_response: Some(response),
-        },
+        Ok(mut response) => {
+            let is_last =
+                InferParameter { parameter_choice: Some(ParameterChoice::BoolParam(true)) };
+            response.parameters.insert(FINAL_RESPONSE.to_string(), is_last);
+            ModelStreamInferResponse {
+                error_message: String::new(),
+                infer_response: Some(response),
+            }
+        }
         Err(error) => ModelStreamInferResponse {
             error_message: error.to_string(),
             infer_response: Some(ModelInferResponse { id, model_name, ..Default::default() }),
