@@ -9,7 +9,10 @@ FULL ?= 0
 NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
-.PHONY: demo test check format lint doc peers gpu-bundle clean
+# Clients and servers that Weft is tested with and measured beside; tests/server/install.py puts them there.
+SERVER_PYTHON := tests/server/.peers/triton/bin/python
+
+.PHONY: demo test check format lint doc peers overhead gpu-bundle clean
 
 demo:
 	cargo build --release -p weft-cli
@@ -23,6 +26,9 @@ test: $(VENV)/ready
 	cargo build --release -p weft-cli
 	$(VENV)/bin/python tests/cli.py $(WEFT)
 	$(VENV)/bin/python tests/zoo_agreement.py $(WEFT) $(if $(filter 1,$(FULL)),--full)
+	$(PYTHON) tests/server/install.py triton
+	$(SERVER_PYTHON) tests/server/clients.py $(WEFT)
+	$(SERVER_PYTHON) tests/server/abuse.py $(WEFT) $(if $(filter 1,$(FULL)),--full)
 
 check: format lint test doc
 
@@ -40,6 +46,12 @@ peers: $(VENV)/ready
 	cargo build --release -p weft-cli
 	WEFT_PYTHON=$(VENV)/bin/python $(WEFT) bench peers
 
+## What a server costs when the model costs nothing, beside Triton and MLServer. See docs/clients.md.
+overhead:
+	cargo build --release -p weft-cli
+	$(PYTHON) tests/server/install.py
+	$(SERVER_PYTHON) tests/server/overhead.py --weft $(WEFT)
+
 ## All that a machine with a GPU and without cargo needs; `out/gpu/run.sh` runs it there. See docs/gpu.md.
 gpu-bundle: $(VENV)/ready
 	$(PYTHON) tests/gpu/bundle.py --data $(ONNX_DATA) --out out/gpu
@@ -54,4 +66,4 @@ $(VENV)/ready: tests/requirements.txt
 
 clean:
 	cargo clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) tests/server/.peers

@@ -35,13 +35,26 @@ def weft_repository(folder, models):
     return folder
 
 
+def mlserver_metadata(values):
+    """What a model says of its values; MLServer cannot tell from the file."""
+    kinds = {kind: name.removeprefix("TYPE_") for kind, name in TRITON_TYPES.items()}
+    entries = []
+    for value in values:
+        kind = value.type.tensor_type
+        sizes = [axis.dim_value if axis.HasField("dim_value") else -1 for axis in kind.shape.dim]
+        entries.append({"name": value.name, "datatype": kinds[kind.elem_type], "shape": sizes})
+    return entries
+
+
 def mlserver_repository(folder, models, threads=0):
     for name, path in models.items():
+        graph = onnx.load(path, load_external_data=False).graph
         home = os.path.join(folder, name)
         os.makedirs(home)
         parameters = {"uri": os.path.abspath(path), "version": "1", "extra": {"threads": threads}}
         with open(os.path.join(home, "model-settings.json"), "w") as file:
-            json.dump({"name": name, "implementation": "mlserver_onnx.OnnxModel", "parameters": parameters}, file)
+            json.dump({"name": name, "implementation": "mlserver_onnx.OnnxModel", "parameters": parameters,
+                       "inputs": mlserver_metadata(graph.input), "outputs": mlserver_metadata(graph.output)}, file)
     return folder
 
 

@@ -124,7 +124,7 @@ def models_in(repository):
 def weft(binary, repository, folder, *options, name="weft", environment=None):
     """`weft serve` over a repository. One port serves HTTP and gRPC."""
     port = free_port()
-    command = [binary, "serve", repository, "--listen", f"127.0.0.1:{port}", *map(str, options)]
+    command = [binary, "serve", repository, "--host", "127.0.0.1", "--port", str(port), *map(str, options)]
     return Server(name, command, port, port, os.path.join(folder, f"{name}.log"), models_in(repository), environment)
 
 

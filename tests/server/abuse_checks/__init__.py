@@ -1,0 +1,1 @@
+"""What hostile or broken clients do to a server, by what they abuse."""
