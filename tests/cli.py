@@ -309,6 +309,8 @@ def repositories(folder):
     for problem in ("there are no tenants", "there is no [tenants.blue]"):
         expect(f"problems of settings: {problem}", wrong.returncode == 2 and problem in wrong.stdout, wrong.stdout)
     bad("no repository", "check", os.path.join(folder, "none"), says="none")
+    bad("other machines without tenants", "serve", "zoo:tiny_resnet", "--host", "0.0.0.0", says="there are no tenants")
+    bad("gRPC for other machines", "serve", "zoo:tiny_resnet", "--host", "::", "--grpc-port", "0", says="grpc_listen")
 
 
 def loads(folder):

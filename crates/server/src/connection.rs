@@ -10,7 +10,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
@@ -73,8 +74,9 @@ impl Connections {
     pub(crate) fn serve(&self, accepted: Accepted, graceful: &GracefulShutdown) {
         let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
         let (serving, grpc) = (self.serving.clone(), self.grpc.clone());
-        let idle = serving.limits.idle;
-        let builder = match accepted.protocols {
+        let (protocols, handshake) = (accepted.protocols, serving.limits.handshake);
+        let silence = if serving.tls.is_some() { handshake } else { serving.limits.idle };
+        let builder = match protocols {
             Protocols::HttpAndGrpc => self.either.clone(),
             Protocols::GrpcOnly => self.grpc_only.clone(),
         };
@@ -83,19 +85,39 @@ impl Connections {
         tokio::spawn(async move {
             // One that says nothing costs no more than its socket, and is not waited for when the server stops.
             let speaks = tokio::select! {
-                spoken = timeout(idle, stream.readable()) => matches!(spoken, Ok(Ok(()))),
+                spoken = timeout(silence, stream.readable()) => matches!(spoken, Ok(Ok(()))),
                 _ = stopped.wait_for(|is_stopped| *is_stopped) => false,
             };
             if !speaks {
                 return;
             }
-            let service = service_fn(move |request| answer(serving.clone(), grpc.clone(), request));
-            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-            // A connection that breaks has nobody left to tell.
-            let _ = Box::pin(watcher.watch(connection)).await;
-            drop(place);
+            let Some(tls) = serving.tls.clone() else {
+                return carry(stream, builder, (serving, grpc), watcher, place).await;
+            };
+            // Apart, so that those without TLS do not take its room.
+            let private = tokio::select! {
+                private = Box::pin(tls.accept(stream, protocols, handshake)) => private,
+                _ = stopped.wait_for(|is_stopped| *is_stopped) => None,
+            };
+            if let Some(private) = private {
+                Box::pin(carry(private, builder, (serving, grpc), watcher, place)).await;
+            }
         });
     }
+}
+
+/// Carries a connection to its end, in its place.
+async fn carry(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    builder: Builder<TokioExecutor>,
+    (serving, grpc): (Arc<Serving>, GrpcService),
+    watcher: Watcher,
+    _place: OwnedSemaphorePermit,
+) {
+    let service = service_fn(move |request| answer(serving.clone(), grpc.clone(), request));
+    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    // A connection that breaks has nobody left to tell.
+    let _ = Box::pin(watcher.watch(connection)).await;
 }
 
 async fn answer(
@@ -104,7 +126,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     if is_grpc(&request) {
-        let answer = grpc::call(grpc, request, &serving.limits).await?;
+        let answer = grpc::call(grpc, request, &serving).await?;
         Ok(answer.map(AnswerBody::Grpc))
     } else {
         Ok(route(&serving, request).await)

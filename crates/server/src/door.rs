@@ -1,4 +1,5 @@
-//! The door: the one place where a request for inference is let in or declined before it reaches the engine.
+//! The door: the one place where a request for inference, whole and within its tenant's limits, is let in or declined before
+//! it reaches the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

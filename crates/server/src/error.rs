@@ -1,6 +1,8 @@
 //! Why a request gets no answer, or a server does not start.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use weft_engine::InferError;
 use weft_protocol::ProtocolError;
@@ -84,6 +86,31 @@ pub enum ServeError {
         /// How many are taken on.
         limit: usize,
     },
+    /// No key was sent, and requests without one are not answered.
+    #[error("a key is needed: send it as 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")]
+    KeyMissing,
+    /// The key is nobody's.
+    #[error("the key is not known")]
+    KeyUnknown,
+    /// What was asked for is for administrators.
+    #[error("this is administration, which takes the key of an administrator")]
+    NotAdministrator,
+    /// The tenant has sent as many requests as it may.
+    #[error("the tenant's limit is reached: {rate_per_s} requests per second, {burst} at once")]
+    OverRate {
+        /// The most in the long run.
+        rate_per_s: f64,
+        /// The most at once.
+        burst: u32,
+        /// Until the next one is let through.
+        wait: Duration,
+    },
+    /// The tenant has as many requests in flight as it may.
+    #[error("the tenant's limit is reached: {limit} requests in flight")]
+    OverConcurrency {
+        /// How many it may have.
+        limit: u32,
+    },
     /// The server ends.
     #[error("the server is stopping")]
     Stopping,
@@ -111,6 +138,14 @@ pub enum StartError {
         address: SocketAddr,
         /// What the operating system says.
         source: std::io::Error,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("TLS: {}: {problem}", file.display())]
+    Tls {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
     },
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]

@@ -15,6 +15,8 @@ use crate::models::{ModelEntry, ModelTable};
 use crate::outputs::WantedOutputs;
 use crate::repository::Repository;
 use crate::shared_memory::Regions;
+use crate::tenants::{Caller, Tenants};
+use crate::tls::Tls;
 
 /// What all transports serve from.
 pub(crate) struct Serving {
@@ -23,16 +25,22 @@ pub(crate) struct Serving {
     pub(crate) repository: Arc<dyn Repository>,
     pub(crate) door: Arc<Door>,
     pub(crate) regions: Regions,
+    pub(crate) tenants: Arc<Tenants>,
+    /// `None` where connections are as they come.
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) limits: Limits,
 }
 
 impl Serving {
-    /// The version of a model that is asked for, brought back first where it is asleep.
+    /// The version of a model that is asked for, brought back first where it is asleep. One that is not there for the caller
+    /// is not there.
     pub(crate) async fn model(
         &self,
+        caller: &Caller,
         name: &str,
         version: &str,
     ) -> Result<Arc<ModelEntry>, ServeError> {
+        caller.check_sees(name)?;
         let found = self.models.find(name, version);
         let Err(ServeError::Asleep(asleep)) = found else { return found };
         let repository = self.repository.clone();
@@ -44,11 +52,12 @@ impl Serving {
     /// Answers a request. Dropping the future gives the request up.
     pub(crate) async fn infer(
         &self,
+        caller: &Caller,
         model: &ModelEntry,
         request: InferRequest,
     ) -> Result<InferResponse, ServeError> {
         let arrived = Instant::now();
-        let outcome = self.run(model, request, arrived).await;
+        let outcome = self.run(caller, model, request, arrived).await;
         if outcome.is_err() {
             model.statistics.failed(arrived.elapsed());
         }
@@ -57,13 +66,15 @@ impl Serving {
 
     async fn run(
         &self,
+        caller: &Caller,
         model: &ModelEntry,
         mut request: InferRequest,
         arrived: Instant,
     ) -> Result<InferResponse, ServeError> {
         let _admitted = self.door.admit(model)?;
         let wanted = WantedOutputs::of(model, &mut request)?;
-        let BoundInputs { values, rows } = bind(model, request.inputs, &self.regions)?;
+        let regions = self.regions.of(caller);
+        let BoundInputs { values, rows } = bind(model, request.inputs, &regions)?;
         let submission = Submission {
             model: model.key,
             inputs: values,
@@ -72,7 +83,7 @@ impl Serving {
         };
         let mut answer = submit(&self.engine, submission).await?;
         let values = std::mem::take(&mut answer.outputs);
-        let outputs = wanted.select(model, values, &self.regions)?;
+        let outputs = wanted.select(model, values, &regions)?;
         model.statistics.succeeded(rows, arrived.elapsed(), &answer);
         Ok(InferResponse {
             model_name: model.name.clone(),

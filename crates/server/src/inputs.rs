@@ -5,7 +5,7 @@ use weft_protocol::{InputTensor, TensorSource};
 
 use crate::error::ServeError;
 use crate::models::{ModelEntry, TensorSpec};
-use crate::shared_memory::Regions;
+use crate::shared_memory::CallerRegions;
 
 /// The inputs of a request, checked.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct BoundInputs {
 pub(crate) fn bind(
     model: &ModelEntry,
     inputs: Vec<InputTensor>,
-    regions: &Regions,
+    regions: &CallerRegions<'_>,
 ) -> Result<BoundInputs, ServeError> {
     let specs = &model.signature.inputs;
     let mut places: Vec<Option<InputTensor>> = specs.iter().map(|_| None).collect();
@@ -101,6 +101,8 @@ mod tests {
 
     use super::*;
     use crate::models::Signature;
+    use crate::shared_memory::Regions;
+    use crate::tenants::anybody;
 
     fn model() -> ModelEntry {
         let input = |name: &str, columns| TensorSpec {
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn inputs_are_put_in_the_models_order() {
         let given = vec![input("b", &[3, 1]), input("a", &[3, 2])];
-        let bound = bind(&model(), given, &Regions::new(1)).unwrap();
+        let bound = bind(&model(), given, &Regions::new(1).of(&anybody())).unwrap();
         assert_eq!(bound.rows, 3);
         let shapes: Vec<_> =
             bound.values.iter().map(|value| value.tensor().unwrap().shape().to_vec()).collect();
@@ -152,7 +154,8 @@ mod tests {
             (vec![a(), input("b", &[2, 1])], "another one of 1"),
             (vec![input("a", &[5, 2]), input("b", &[5, 1])], "4 is the most"),
         ] {
-            let error = bind(&model(), given, &Regions::new(1)).unwrap_err().to_string();
+            let bound = bind(&model(), given, &Regions::new(1).of(&anybody()));
+            let error = bound.unwrap_err().to_string();
             assert!(error.contains(says), "{error}: {says}");
         }
     }

@@ -61,6 +61,9 @@ impl IoThreads {
             for listening in listeners.take().into_iter().flatten() {
                 runtime.spawn(accept(listening, dealer.clone(), room.clone(), stopped.clone()));
             }
+            if let Some(tls) = serving.tls.clone().filter(|_| number == 0) {
+                runtime.spawn(tls.follow_files());
+            }
             let (serving, stopped) = (serving.clone(), stopped.clone());
             let all_ended = started.all_ended.clone();
             let carry = move || {

@@ -24,6 +24,8 @@ mod repository;
 mod server;
 mod shared_memory;
 mod statistics;
+mod tenants;
+mod tls;
 
 pub use error::{ServeError, StartError};
 pub use library::{Library, Loader, Look, ProfileStore};
@@ -32,3 +34,4 @@ pub use models::{ModelEntry, ModelTable, Signature, TensorSpec};
 pub use repository::{FixedRepository, IndexEntry, Repository};
 pub use server::{Server, ServerOptions};
 pub use shared_memory::RegionError;
+pub use tenants::{Tenants, WouldOpen};

@@ -17,6 +17,8 @@ pub struct Limits {
     pub streams_per_connection: u32,
     /// How long an HTTP/1.1 connection may wait for the whole head of its next request.
     pub idle: Duration,
+    /// How long a connection may take to agree on keys, from its beginning; for TLS.
+    pub handshake: Duration,
     /// How long the body of a request may take to arrive, from its head on.
     pub body_arrival: Duration,
     /// How long requests that were accepted may take to end once the server stops.
@@ -34,6 +36,7 @@ impl Default for Limits {
             head_bytes: 64 << 10,
             streams_per_connection: 1024,
             idle: Duration::from_secs(300),
+            handshake: Duration::from_secs(10),
             body_arrival: Duration::from_secs(60),
             drain: Duration::from_secs(30),
             regions: 1024,

@@ -19,6 +19,7 @@ use crate::inference::Serving;
 use crate::models::{ModelEntry, TensorSpec};
 use crate::repository::IndexEntry;
 use crate::statistics::Total;
+use crate::tenants::Caller;
 
 /// What models are written in.
 const PLATFORM: &str = "weft_onnx";
@@ -41,11 +42,11 @@ impl Serving {
         self.door.is_open() && self.repository.is_ready()
     }
 
-    /// True while requests for a model are taken in.
-    pub(crate) fn is_model_ready(&self, name: &str, version: &str) -> bool {
+    /// True while requests of a caller for a model are taken in.
+    pub(crate) fn is_model_ready(&self, caller: &Caller, name: &str, version: &str) -> bool {
         // One that is asleep answers as soon as it is asked.
         let found = self.models.find(name, version);
-        self.is_ready() && matches!(found, Ok(_) | Err(ServeError::Asleep(_)))
+        self.is_ready() && caller.sees(name) && matches!(found, Ok(_) | Err(ServeError::Asleep(_)))
     }
 
     pub(crate) fn server_metadata(&self) -> ServerMetadataResponse {
@@ -58,10 +59,11 @@ impl Serving {
 
     pub(crate) async fn model_metadata(
         &self,
+        caller: &Caller,
         name: &str,
         version: &str,
     ) -> Result<ModelMetadataResponse, ServeError> {
-        let model = self.model(name, version).await?;
+        let model = self.model(caller, name, version).await?;
         let tensor = |spec: &TensorSpec| TensorMetadata {
             name: spec.name.clone(),
             datatype: wire_name(spec.data_type).unwrap_or_default().into(),
@@ -79,10 +81,11 @@ impl Serving {
 
     pub(crate) async fn model_config(
         &self,
+        caller: &Caller,
         name: &str,
         version: &str,
     ) -> Result<ModelConfig, ServeError> {
-        let model = self.model(name, version).await?;
+        let model = self.model(caller, name, version).await?;
         let signature = &model.signature;
         // Where there is a batch it is left out of the dimensions.
         let skipped = usize::from(signature.max_batch_size > 0);
@@ -112,19 +115,28 @@ impl Serving {
         })
     }
 
-    /// Of one model, or of all where the name is empty.
+    /// Of one model, or of all that are there for the caller where the name is empty.
     pub(crate) fn model_statistics(
         &self,
+        caller: &Caller,
         name: &str,
         version: &str,
     ) -> Result<ModelStatisticsResponse, ServeError> {
         let models = match (name, version) {
-            ("", _) => self.models.all(),
+            ("", _) => {
+                let mut all = self.models.all();
+                all.retain(|model| caller.sees(&model.name));
+                all
+            }
             (name, "") => {
+                caller.check_sees(name)?;
                 self.models.find(name, "")?;
                 self.models.versions(name)
             }
-            (name, version) => vec![self.models.find(name, version)?],
+            (name, version) => {
+                caller.check_sees(name)?;
+                vec![self.models.find(name, version)?]
+            }
         };
         let model_stats = models.iter().map(|model| statistics(model)).collect();
         Ok(ModelStatisticsResponse { model_stats })
@@ -132,10 +144,12 @@ impl Serving {
 
     pub(crate) async fn repository_index(
         self: Arc<Self>,
+        caller: &Caller,
         only_ready: bool,
     ) -> Result<RepositoryIndexResponse, ServeError> {
         let entries = self.beside(|serving| Ok(serving.repository.index())).await?;
         let entries = entries.into_iter().filter(|entry| entry.is_ready || !only_ready);
+        let entries = entries.filter(|entry| caller.sees(&entry.name));
         let entry = |entry: IndexEntry| ModelIndex {
             name: entry.name,
             version: entry.version,
@@ -157,12 +171,13 @@ impl Serving {
         self.beside(move |serving| serving.repository.unload(&name)).await
     }
 
-    /// Of one region, or of all where the name is empty.
+    /// Of one region, or of all the caller's where the name is empty.
     pub(crate) fn system_regions(
         &self,
+        caller: &Caller,
         name: &str,
     ) -> Result<SystemSharedMemoryStatusResponse, ServeError> {
-        let regions = self.regions.list(name)?.into_iter().map(|(name, region)| {
+        let regions = self.regions.of(caller).list(name)?.into_iter().map(|(name, region)| {
             let status = RegionStatus {
                 name: name.clone(),
                 key: region.key,

@@ -6,7 +6,7 @@ use weft_protocol::{InferRequest, OutputTensor, RegionRange, RequestedOutput};
 use crate::classification::classified;
 use crate::error::ServeError;
 use crate::models::ModelEntry;
-use crate::shared_memory::Regions;
+use crate::shared_memory::CallerRegions;
 
 /// What a request wants back.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl WantedOutputs {
         self,
         model: &ModelEntry,
         values: Vec<Value>,
-        regions: &Regions,
+        regions: &CallerRegions<'_>,
     ) -> Result<Vec<OutputTensor>, ServeError> {
         let mut values: Vec<Option<Value>> = values.into_iter().map(Some).collect();
         let mut written = Vec::with_capacity(self.outputs.len());
@@ -65,7 +65,7 @@ fn output(
     wanted: RequestedOutput,
     tensor: Tensor,
     is_binary: bool,
-    regions: &Regions,
+    regions: &CallerRegions<'_>,
 ) -> Result<OutputTensor, ServeError> {
     let tensor = match wanted.classification {
         None => tensor,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tonic::Code;
+use tonic::metadata::MetadataValue;
 use weft_device::DeviceError;
 use weft_engine::InferError;
 use weft_protocol::ProtocolError;
@@ -28,6 +29,8 @@ pub(crate) struct Refusal {
     pub(crate) predicted: Option<Duration>,
     /// When it is worth to try again.
     pub(crate) retry_after: Option<Duration>,
+    /// Which keys are taken, where the lack of one is why.
+    pub(crate) challenge: Option<&'static str>,
 }
 
 impl From<&ServeError> for Refusal {
@@ -46,7 +49,11 @@ impl From<&ServeError> for Refusal {
             reason,
             message: error.to_string(),
             predicted,
-            retry_after: is_passing.then(|| predicted.unwrap_or_default().max(RETRY_AFTER)),
+            retry_after: match error {
+                ServeError::OverRate { wait, .. } => Some(*wait),
+                _ => is_passing.then(|| predicted.unwrap_or_default().max(RETRY_AFTER)),
+            },
+            challenge: challenge(error),
         }
     }
 }
@@ -59,6 +66,10 @@ impl From<ServeError> for tonic::Status {
             && let Ok(value) = seconds(wait).to_string().parse()
         {
             status.metadata_mut().insert("retry-after", value);
+        }
+        if let Some(challenge) = refusal.challenge {
+            let challenge = MetadataValue::from_static(challenge);
+            status.metadata_mut().insert("www-authenticate", challenge);
         }
         status
     }
@@ -116,6 +127,17 @@ fn classified(error: &ServeError) -> (StatusCode, Code, &'static str) {
         ServeError::TooManyRequests { .. } => {
             (StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "too_many_requests")
         }
+        ServeError::KeyMissing => (StatusCode::UNAUTHORIZED, Code::Unauthenticated, "key_missing"),
+        ServeError::KeyUnknown => (StatusCode::UNAUTHORIZED, Code::Unauthenticated, "key_unknown"),
+        ServeError::NotAdministrator => {
+            (StatusCode::FORBIDDEN, Code::PermissionDenied, "not_administrator")
+        }
+        ServeError::OverRate { .. } => {
+            (StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "over_rate")
+        }
+        ServeError::OverConcurrency { .. } => {
+            (StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "over_concurrency")
+        }
         ServeError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "stopping"),
     }
 }
@@ -143,6 +165,14 @@ fn of_engine(error: &InferError) -> (StatusCode, Code, &'static str) {
             (StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "device_failed")
         }
         InferError::Stopped => (StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "stopping"),
+    }
+}
+
+fn challenge(error: &ServeError) -> Option<&'static str> {
+    match error {
+        ServeError::KeyMissing => Some(r#"Bearer realm="weft""#),
+        ServeError::KeyUnknown => Some(r#"Bearer realm="weft", error="invalid_token""#),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use weft_engine::Engine;
+use weft_repository::TlsFiles;
 
 use crate::connection::Protocols;
 use crate::door::Door;
@@ -17,6 +18,8 @@ use crate::listener::listen;
 use crate::models::ModelTable;
 use crate::repository::Repository;
 use crate::shared_memory::Regions;
+use crate::tenants::Tenants;
+use crate::tls::Tls;
 
 /// Where a server listens, and how much it takes on.
 #[derive(Clone, Debug)]
@@ -29,6 +32,10 @@ pub struct ServerOptions {
     pub io_threads: NonZeroUsize,
     /// What it takes on.
     pub limits: Limits,
+    /// Who may ask; whoever holds it too can replace them while the server runs.
+    pub tenants: Arc<Tenants>,
+    /// Where connections are made private, by what.
+    pub tls: Option<TlsFiles>,
 }
 
 impl ServerOptions {
@@ -39,6 +46,8 @@ impl ServerOptions {
             grpc_address: None,
             io_threads: default_io_threads(),
             limits: Limits::default(),
+            tenants: Arc::default(),
+            tls: None,
         }
     }
 }
@@ -67,6 +76,7 @@ impl Server {
         models: Arc<ModelTable>,
         repository: Arc<dyn Repository>,
     ) -> Result<Self, StartError> {
+        let tls = options.tls.as_ref().map(Tls::open).transpose()?.map(Arc::new);
         let main = listen(options.address, Protocols::HttpAndGrpc)?;
         let grpc = options.grpc_address.map(|at| listen(at, Protocols::GrpcOnly)).transpose()?;
         let (address, grpc_address) = (main.address, grpc.as_ref().map(|grpc| grpc.address));
@@ -77,6 +87,8 @@ impl Server {
             repository,
             door: Door::new(limits.requests_in_flight),
             regions: Regions::new(limits.regions),
+            tenants: options.tenants.clone(),
+            tls,
             limits,
         });
         let (stop, stopped) = watch::channel(false);

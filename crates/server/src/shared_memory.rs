@@ -12,6 +12,7 @@ use weft_ir::{DataType, MAX_TENSOR_BYTES, Tensor};
 use weft_protocol::{ProtocolError, RegionRange, raw_bytes, tensor_from_raw};
 
 use crate::error::ServeError;
+use crate::tenants::{Caller, RegionName};
 
 /// Where POSIX shared memory has its files.
 const FOLDER: &str = "/dev/shm";
@@ -73,11 +74,17 @@ pub(crate) struct Region {
     file: Arc<File>,
 }
 
-/// The regions that are registered.
+/// The regions that are registered, by whomever.
 #[derive(Debug)]
 pub(crate) struct Regions {
     limit: usize,
-    by_name: Mutex<BTreeMap<String, Region>>,
+    by_name: Mutex<BTreeMap<RegionName, Region>>,
+}
+
+/// The regions as one caller sees them: those of others are not there.
+pub(crate) struct CallerRegions<'a> {
+    regions: &'a Regions,
+    caller: &'a Caller,
 }
 
 impl Regions {
@@ -86,6 +93,17 @@ impl Regions {
         Self { limit, by_name: Mutex::default() }
     }
 
+    /// As a caller sees them.
+    pub(crate) fn of<'a>(&'a self, caller: &'a Caller) -> CallerRegions<'a> {
+        CallerRegions { regions: self, caller }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<RegionName, Region>> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallerRegions<'_> {
     /// Opens the memory of a key, and knows a part of it by a name from now on.
     pub(crate) fn register(
         &self,
@@ -112,35 +130,42 @@ impl Regions {
                 of: format!("shared memory '{key}'"),
             });
         }
-        let mut by_name = self.lock();
-        if by_name.contains_key(name) {
+        let limit = self.regions.limit;
+        let mut by_name = self.regions.lock();
+        let known_as = self.caller.region(name);
+        if by_name.contains_key(&known_as) {
             return Err(RegionError::Taken(name.into()));
         }
-        if by_name.len() >= self.limit {
-            return Err(RegionError::TooMany { limit: self.limit });
+        if by_name.len() >= limit {
+            return Err(RegionError::TooMany { limit });
         }
         let region = Region { key: key.into(), offset_bytes, size_bytes, file: Arc::new(file) };
-        by_name.insert(name.into(), region);
+        by_name.insert(known_as, region);
         Ok(())
     }
 
-    /// Forgets a region, or all of them where the name is empty. One that is not there is forgotten already.
+    /// Forgets a region, or all of the caller's where the name is empty. One that is not there is forgotten already.
     pub(crate) fn unregister(&self, name: &str) {
-        let mut by_name = self.lock();
+        let mut by_name = self.regions.lock();
         if name.is_empty() {
-            by_name.clear();
+            by_name.retain(|known_as, _| self.caller.name_of_region(known_as).is_none());
         } else {
-            by_name.remove(name);
+            by_name.remove(&self.caller.region(name));
         }
     }
 
     /// A region, or all of them where the name is empty.
     pub(crate) fn list(&self, name: &str) -> Result<BTreeMap<String, Region>, RegionError> {
-        let by_name = self.lock();
+        let by_name = self.regions.lock();
         if name.is_empty() {
-            return Ok(by_name.clone());
+            let shown = |(known_as, region): (&RegionName, &Region)| {
+                Some((self.caller.name_of_region(known_as)?, region.clone()))
+            };
+            return Ok(by_name.iter().filter_map(shown).collect());
         }
-        let region = by_name.get(name).ok_or_else(|| RegionError::Unknown(name.into()))?;
+        let region = by_name
+            .get(&self.caller.region(name))
+            .ok_or_else(|| RegionError::Unknown(name.into()))?;
         Ok(BTreeMap::from([(name.to_string(), region.clone())]))
     }
 
@@ -190,7 +215,8 @@ impl Regions {
 
     /// The region of a part, and where in its file the part begins.
     fn part(&self, range: &RegionRange) -> Result<(Region, u64), RegionError> {
-        let region = self.lock().get(&range.region).cloned();
+        let known_as = self.caller.region(&range.region);
+        let region = self.regions.lock().get(&known_as).cloned();
         let region = region.ok_or_else(|| RegionError::Unknown(range.region.clone()))?;
         let (offset, size) = (range.offset_bytes as u64, range.size_bytes as u64);
         if offset.checked_add(size).is_none_or(|end| end > region.size_bytes) {
@@ -203,10 +229,6 @@ impl Regions {
         // Both lie within the file, so their sum does not overflow.
         let start = region.offset_bytes + offset;
         Ok((region, start))
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Region>> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -227,6 +249,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::tenants::anybody;
 
     /// A file under `/dev/shm` that is gone when this is dropped.
     struct Memory(String);
@@ -252,7 +275,8 @@ mod tests {
     #[test]
     fn tensors_are_read_and_written_where_they_belong() {
         let memory = Memory::new("whole", &[0; 32]);
-        let regions = Regions::new(1);
+        let (regions, caller) = (Regions::new(1), anybody());
+        let regions = regions.of(&caller);
         regions.register("r", &memory.0, 8, 24).unwrap();
         let tensor = Tensor::vector(vec![1.5f32, -2.0]);
         assert_eq!(regions.write(&range(4, 12), "y", &tensor).unwrap(), 8);
@@ -266,7 +290,8 @@ mod tests {
     #[test]
     fn nothing_outside_a_region_is_touched() {
         let memory = Memory::new("bounds", &[0; 32]);
-        let regions = Regions::new(1);
+        let (regions, caller) = (Regions::new(1), anybody());
+        let regions = regions.of(&caller);
         let register = |offset, size| regions.register("r", &memory.0, offset, size);
         for (offset, size) in [(0, 33), (33, 0), (u64::MAX, 1), (1, u64::MAX)] {
             assert!(matches!(register(offset, size), Err(RegionError::OutOfBounds { .. })));
@@ -289,7 +314,8 @@ mod tests {
     #[test]
     fn memory_that_has_shrunk_is_an_error() {
         let memory = Memory::new("shrunk", &[0; 32]);
-        let regions = Regions::new(1);
+        let (regions, caller) = (Regions::new(1), anybody());
+        let regions = regions.of(&caller);
         regions.register("r", &memory.0, 0, 32).unwrap();
         fs::write(path(&memory.0).unwrap(), [0; 8]).unwrap();
         let read = regions.read(&range(0, 32), "x", DataType::F32, vec![8]);
@@ -299,13 +325,13 @@ mod tests {
     #[test]
     fn keys_stay_in_their_folder() {
         for key in ["", "/", "..", "/..", ".", "a/b", "//a", "/a/../b", "../etc/passwd", "a\0b"] {
-            let registered = Regions::new(1).register("r", key, 0, 1);
+            let registered = Regions::new(1).of(&anybody()).register("r", key, 0, 1);
             assert!(matches!(registered, Err(RegionError::Key(_))), "{key:?}");
         }
         let memory = Memory::new("link", &[0; 8]);
         let link = Memory(format!("{}-to", memory.0));
         std::os::unix::fs::symlink("/etc/hostname", path(&link.0).unwrap()).unwrap();
-        let registered = Regions::new(1).register("r", &link.0, 0, 1);
+        let registered = Regions::new(1).of(&anybody()).register("r", &link.0, 0, 1);
         assert!(matches!(registered, Err(RegionError::Failed { .. })));
     }
 }

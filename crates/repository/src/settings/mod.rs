@@ -72,12 +72,16 @@ impl Settings {
     }
 
     /// Whether a tenant may see and use a model; `None` is a request without a key, where these are answered. A model
-    /// without a tenant and one that is shared are everybody's.
-    pub fn may_use(&self, tenant: Option<&str>, model: &str, agreed: &ModelSettings) -> bool {
-        let Some(tenant) = tenant else { return agreed.is_shared };
+    /// without a tenant and one that is shared are everybody's. It is asked with every request, and allocates nothing.
+    pub fn may_use(&self, tenant: Option<&str>, model: &str) -> bool {
+        let own = self.models.get(model);
+        if ModelOverrides::is_for_everybody(own, &self.defaults) {
+            return true;
+        }
+        let Some(tenant) = tenant else { return false };
         let is_granted =
             || self.tenants.get(tenant).is_some_and(|tenant| tenant.models.contains(model));
-        agreed.is_shared || agreed.tenant.as_deref() == Some(tenant) || is_granted()
+        ModelOverrides::tenant_of(own, &self.defaults) == Some(tenant) || is_granted()
     }
 
     /// Which tenant a key belongs to.

@@ -80,6 +80,17 @@ impl ModelOverrides {
         }
     }
 
+    /// Whose a model is, by its own table or else the file's defaults: `config.pbtxt` knows no tenants.
+    pub(super) fn tenant_of<'a>(own: Option<&'a Self>, defaults: &'a Self) -> Option<&'a str> {
+        own.and_then(|own| own.tenant.as_deref()).or(defaults.tenant.as_deref())
+    }
+
+    /// Whether everybody may use a model, by its own table or else the file's defaults.
+    pub(super) fn is_for_everybody(own: Option<&Self>, defaults: &Self) -> bool {
+        let is_shared = own.and_then(|own| own.is_shared).or(defaults.is_shared);
+        is_shared.unwrap_or_else(|| Self::tenant_of(own, defaults).is_none())
+    }
+
     /// With Weft's own defaults for what nobody said.
     pub(super) fn resolved(self) -> ModelSettings {
         let percentile = self.percentile.unwrap_or(DEFAULT_PERCENTILE);

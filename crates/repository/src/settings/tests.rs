@@ -34,9 +34,8 @@ fn without_a_word_the_server_listens_to_this_machine_alone() {
         assert!(address.unwrap().ip().is_loopback());
     }
     assert!(settings.allows_anonymous());
-    let agreed = settings.of_model("any", None);
-    assert_eq!(agreed.slo, None);
-    assert!(settings.may_use(None, "any", &agreed));
+    assert_eq!(settings.of_model("any", None).slo, None);
+    assert!(settings.may_use(None, "any"));
 }
 
 #[test]
@@ -136,9 +135,12 @@ fn models_are_seen_by_those_who_may_use_them() {
         hash(),
     ));
     let who = |model: &str| {
-        let agreed = settings.of_model(model, None);
         let candidates = [Some("red"), Some("blue"), Some("stranger"), None];
-        candidates.map(|tenant| settings.may_use(tenant, model, &agreed))
+        let answers = candidates.map(|tenant| settings.may_use(tenant, model));
+        let agreed = settings.of_model(model, None);
+        assert_eq!(answers[3], agreed.is_shared, "{model}");
+        assert_eq!(answers[0], agreed.is_shared || agreed.tenant.as_deref() == Some("red"));
+        answers
     };
     assert_eq!(who("own"), [true, false, false, false]);
     assert_eq!(who("lent"), [true, true, false, false]);

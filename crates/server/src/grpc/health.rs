@@ -8,6 +8,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use super::service::caller;
 use crate::inference::Serving;
 
 /// What the inference service is called.
@@ -19,12 +20,17 @@ pub(crate) struct ServerHealth {
 }
 
 impl ServerHealth {
-    fn status(&self, asked: &HealthCheckRequest) -> Result<HealthCheckResponse, Status> {
-        let is_ready = match asked.service.as_str() {
+    fn status(&self, asked: &Request<HealthCheckRequest>) -> Result<HealthCheckResponse, Status> {
+        let is_ready = match asked.get_ref().service.as_str() {
             "" | INFERENCE => self.serving.is_ready(),
             model => {
-                self.serving.models.find(model, "")?;
-                self.serving.is_ready()
+                let caller = caller(asked);
+                caller.check_sees(model)?;
+                let is_ready = self.serving.is_model_ready(&caller, model, "");
+                if !is_ready {
+                    self.serving.models.find(model, "")?;
+                }
+                is_ready
             }
         };
         let status = if is_ready { ServingStatus::Serving } else { ServingStatus::NotServing };
@@ -40,7 +46,7 @@ impl Health for ServerHealth {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
-        self.status(request.get_ref()).map(Response::new)
+        self.status(&request).map(Response::new)
     }
 
     /// Says it once: what comes later is told to those who ask again.
@@ -48,6 +54,6 @@ impl Health for ServerHealth {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        Ok(Response::new(once(self.status(request.get_ref()))))
+        Ok(Response::new(once(self.status(&request))))
     }
 }

@@ -15,11 +15,17 @@ use super::deadline;
 use super::stream;
 use crate::error::ServeError;
 use crate::inference::Serving;
+use crate::tenants::Caller;
 
 /// Answers calls.
 #[derive(Clone)]
 pub(crate) struct Inference {
     pub(crate) serving: Arc<Serving>,
+}
+
+/// Who makes a call.
+pub(super) fn caller<T>(request: &Request<T>) -> Caller {
+    request.extensions().get().cloned().unwrap_or_default()
 }
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -28,14 +34,15 @@ impl Inference {
     /// One inference, whose client waits for at most so long.
     pub(super) async fn infer(
         &self,
+        caller: &Caller,
         message: ModelInferRequest,
         patience: Option<Duration>,
     ) -> Result<ModelInferResponse, ServeError> {
-        let model = self.serving.model(&message.model_name, &message.model_version).await?;
+        let model = self.serving.model(caller, &message.model_name, &message.model_version).await?;
         let mut request = InferRequest::from_grpc(message)?;
         let timeout = request.parameters.timeout;
         request.parameters.timeout = timeout.into_iter().chain(patience).min();
-        Ok(self.serving.infer(&model, request).await?.into_grpc()?)
+        Ok(self.serving.infer(caller, &model, request).await?.into_grpc()?)
     }
 }
 
@@ -45,8 +52,9 @@ impl GrpcInferenceService for Inference {
 
     async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
         let patience = deadline::of(request.metadata());
+        let caller = caller(&request);
         let (metadata, _, message) = request.into_parts();
-        Ok(answered(&metadata, self.infer(message, patience).await?))
+        Ok(answered(&metadata, self.infer(&caller, message, patience).await?))
     }
 
     async fn model_stream_infer(
@@ -54,7 +62,8 @@ impl GrpcInferenceService for Inference {
         request: Request<Streaming<ModelInferRequest>>,
     ) -> Answer<Self::ModelStreamInferStream> {
         let (metadata, _, requests) = request.into_parts();
-        Ok(answered(&metadata, stream::answers(self.clone(), requests)))
+        let credentials = metadata.clone().into_headers();
+        Ok(answered(&metadata, stream::answers(self.clone(), credentials, requests)))
     }
 
     async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {
@@ -66,8 +75,9 @@ impl GrpcInferenceService for Inference {
     }
 
     async fn model_ready(&self, request: Request<ModelReadyRequest>) -> Answer<ModelReadyResponse> {
+        let caller = caller(&request);
         let ModelReadyRequest { name, version } = request.into_inner();
-        let ready = self.serving.is_model_ready(&name, &version);
+        let ready = self.serving.is_model_ready(&caller, &name, &version);
         Ok(Response::new(ModelReadyResponse { ready }))
     }
 
@@ -82,16 +92,18 @@ impl GrpcInferenceService for Inference {
         &self,
         request: Request<ModelMetadataRequest>,
     ) -> Answer<ModelMetadataResponse> {
+        let caller = caller(&request);
         let ModelMetadataRequest { name, version } = request.into_inner();
-        Ok(Response::new(self.serving.model_metadata(&name, &version).await?))
+        Ok(Response::new(self.serving.model_metadata(&caller, &name, &version).await?))
     }
 
     async fn model_config(
         &self,
         request: Request<ModelConfigRequest>,
     ) -> Answer<ModelConfigResponse> {
+        let caller = caller(&request);
         let ModelConfigRequest { name, version } = request.into_inner();
-        let config = Some(self.serving.model_config(&name, &version).await?);
+        let config = Some(self.serving.model_config(&caller, &name, &version).await?);
         Ok(Response::new(ModelConfigResponse { config }))
     }
 
@@ -99,16 +111,17 @@ impl GrpcInferenceService for Inference {
         &self,
         request: Request<ModelStatisticsRequest>,
     ) -> Answer<ModelStatisticsResponse> {
+        let caller = caller(&request);
         let ModelStatisticsRequest { name, version } = request.into_inner();
-        Ok(Response::new(self.serving.model_statistics(&name, &version)?))
+        Ok(Response::new(self.serving.model_statistics(&caller, &name, &version)?))
     }
 
     async fn repository_index(
         &self,
         request: Request<RepositoryIndexRequest>,
     ) -> Answer<RepositoryIndexResponse> {
-        let only_ready = request.into_inner().ready;
-        Ok(Response::new(self.serving.clone().repository_index(only_ready).await?))
+        let (caller, only_ready) = (caller(&request), request.get_ref().ready);
+        Ok(Response::new(self.serving.clone().repository_index(&caller, only_ready).await?))
     }
 
     async fn repository_model_load(
@@ -142,17 +155,18 @@ impl GrpcInferenceService for Inference {
         &self,
         request: Request<SystemSharedMemoryStatusRequest>,
     ) -> Answer<SystemSharedMemoryStatusResponse> {
-        let name = request.into_inner().name;
-        Ok(Response::new(self.serving.system_regions(&name)?))
+        let caller = caller(&request);
+        Ok(Response::new(self.serving.system_regions(&caller, &request.get_ref().name)?))
     }
 
     async fn system_shared_memory_register(
         &self,
         request: Request<SystemSharedMemoryRegisterRequest>,
     ) -> Answer<SystemSharedMemoryRegisterResponse> {
-        let message = request.into_inner();
-        let SystemSharedMemoryRegisterRequest { name, key, offset, byte_size } = &message;
-        self.serving.regions.register(name, key, *offset, *byte_size).map_err(ServeError::from)?;
+        let caller = caller(&request);
+        let SystemSharedMemoryRegisterRequest { name, key, offset, byte_size } = request.get_ref();
+        let regions = self.serving.regions.of(&caller);
+        regions.register(name, key, *offset, *byte_size).map_err(ServeError::from)?;
         Ok(Response::new(SystemSharedMemoryRegisterResponse {}))
     }
 
@@ -160,7 +174,7 @@ impl GrpcInferenceService for Inference {
         &self,
         request: Request<SystemSharedMemoryUnregisterRequest>,
     ) -> Answer<SystemSharedMemoryUnregisterResponse> {
-        self.serving.regions.unregister(&request.into_inner().name);
+        self.serving.regions.of(&caller(&request)).unregister(&request.get_ref().name);
         Ok(Response::new(SystemSharedMemoryUnregisterResponse {}))
     }
 

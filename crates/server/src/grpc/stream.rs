@@ -1,5 +1,9 @@
 //! Inferences over one stream: each is answered as soon as it is ready, whatever came before it.
 
+use std::sync::Arc;
+use std::time::Instant;
+
+use ::http::HeaderMap;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
@@ -10,6 +14,7 @@ use weft_protocol::grpc::inference::{
 };
 
 use super::service::Inference;
+use crate::error::ServeError;
 
 /// Requests of one stream that are worked on at once; the client is not read from while there are more.
 const MAX_IN_FLIGHT: usize = 256;
@@ -25,6 +30,7 @@ type Answers = Sender<Result<ModelStreamInferResponse, Status>>;
 /// The answers to a stream of requests.
 pub(super) fn answers(
     service: Inference,
+    credentials: HeaderMap,
     requests: Streaming<ModelInferRequest>,
 ) -> ReceiverStream<Result<ModelStreamInferResponse, Status>> {
     let (answers, received) = channel(MAX_UNSENT);
@@ -32,19 +38,25 @@ pub(super) fn answers(
         tokio::select! {
             // Whoever hung up wants no more answers: what is worked on is dropped, and with it cancelled.
             () = answers.closed() => {}
-            () = work(service, requests, &answers) => {}
+            () = work(service, Arc::new(credentials), requests, &answers) => {}
         }
     });
     ReceiverStream::new(received)
 }
 
-async fn work(service: Inference, mut requests: Streaming<ModelInferRequest>, answers: &Answers) {
+async fn work(
+    service: Inference,
+    credentials: Arc<HeaderMap>,
+    mut requests: Streaming<ModelInferRequest>,
+    answers: &Answers,
+) {
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
             request = requests.message(), if running.len() < MAX_IN_FLIGHT => match request {
                 Ok(Some(request)) => {
-                    running.spawn(answer(service.clone(), request, answers.clone()));
+                    let credentials = credentials.clone();
+                    running.spawn(answer(service.clone(), credentials, request, answers.clone()));
                 }
                 Ok(None) => break,
                 Err(status) => {
@@ -58,10 +70,26 @@ async fn work(service: Inference, mut requests: Streaming<ModelInferRequest>, an
     while running.join_next().await.is_some() {}
 }
 
+/// One inference of a stream. A stream may outlive its key, so who sends it is found out with every request.
+async fn infer(
+    service: &Inference,
+    credentials: &HeaderMap,
+    request: ModelInferRequest,
+) -> Result<ModelInferResponse, ServeError> {
+    let caller = service.serving.tenants.caller(credentials)?;
+    let _permit = caller.admit(Instant::now())?;
+    service.infer(&caller, request, None).await
+}
+
 /// Answers one request; what is wrong with it is told in the answer, and the stream goes on.
-async fn answer(service: Inference, request: ModelInferRequest, answers: Answers) {
+async fn answer(
+    service: Inference,
+    credentials: Arc<HeaderMap>,
+    request: ModelInferRequest,
+    answers: Answers,
+) {
     let (id, model_name) = (request.id.clone(), request.model_name.clone());
-    let message = match service.infer(request, None).await {
+    let message = match infer(&service, &credentials, request).await {
         Ok(mut response) => {
             let is_last =
                 InferParameter { parameter_choice: Some(ParameterChoice::BoolParam(true)) };

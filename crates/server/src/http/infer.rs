@@ -1,5 +1,7 @@
 //! The endpoint of inference.
 
+use std::time::Instant;
+
 use ::http::header::CONTENT_ENCODING;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use bytes::Bytes;
@@ -14,6 +16,7 @@ use super::routes::Matched;
 use crate::answer::AnswerBody;
 use crate::error::ServeError;
 use crate::inference::Serving;
+use crate::tenants::Caller;
 
 /// Where the JSON of a body ends and the bytes of tensors begin.
 const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
@@ -26,11 +29,14 @@ const LONG_BYTES: usize = 256 << 10;
 /// Reads a request, has it answered and writes the answer.
 pub(super) async fn answer(
     serving: &Serving,
+    caller: &Caller,
     matched: &Matched<'_>,
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Response<AnswerBody>, ServeError> {
-    let model = serving.model(&matched.name, &matched.version).await?;
+    // Counted before the body is read, so that what is over a limit costs no more than its head.
+    let _permit = caller.admit(Instant::now())?;
+    let model = serving.model(caller, &matched.name, &matched.version).await?;
     let form = Form {
         header_length: header_length(headers)?,
         encoding: compression::of_request(headers)?,
@@ -43,7 +49,7 @@ pub(super) async fn answer(
     } else {
         form.decode(body)?
     };
-    let response = serving.infer(&model, request).await?;
+    let response = serving.infer(caller, &model, request).await?;
     let length = response.outputs.iter().map(|output| output.tensor.size_bytes()).sum();
     let encoding = compression::of_answer(headers, length);
     let (body, encoding) = if length > LONG_BYTES || encoding.is_some() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::http::{HeaderMap, Response, StatusCode};
+use ::http::{Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use serde_json::{Value as Json, json as made};
@@ -16,12 +16,13 @@ use crate::answer::AnswerBody;
 use crate::error::ServeError;
 use crate::inference::Serving;
 use crate::shared_memory::no_cuda_region;
+use crate::tenants::Caller;
 
 /// Answers a request to any endpoint but inference.
 pub(super) async fn answer(
     serving: &Arc<Serving>,
+    caller: &Caller,
     matched: &Matched<'_>,
-    _headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Response<AnswerBody>, ServeError> {
     let (name, version) = (&*matched.name, &*matched.version);
@@ -31,19 +32,20 @@ pub(super) async fn answer(
         Endpoint::Live => empty(StatusCode::OK),
         Endpoint::Ready => empty(ready(serving.is_ready())),
         Endpoint::ModelReady => {
-            let is_ready = serving.is_model_ready(name, version);
+            let is_ready = serving.is_model_ready(caller, name, version);
             if !is_ready {
+                caller.check_sees(name)?;
                 serving.models.find(name, version)?;
             }
             empty(ready(is_ready))
         }
         Endpoint::ServerMetadata => json(&serving.server_metadata()),
-        Endpoint::ModelMetadata => json(&serving.model_metadata(name, version).await?),
-        Endpoint::ModelConfig => json(&serving.model_config(name, version).await?),
-        Endpoint::ModelStatistics => json(&serving.model_statistics(name, version)?),
+        Endpoint::ModelMetadata => json(&serving.model_metadata(caller, name, version).await?),
+        Endpoint::ModelConfig => json(&serving.model_config(caller, name, version).await?),
+        Endpoint::ModelStatistics => json(&serving.model_statistics(caller, name, version)?),
         Endpoint::RepositoryIndex => {
             let only_ready = asked().await?["ready"].as_bool().unwrap_or(false);
-            json(&serving.clone().repository_index(only_ready).await?)
+            json(&serving.clone().repository_index(caller, only_ready).await?)
         }
         Endpoint::RepositoryLoad => {
             let config = config(asked().await?)?;
@@ -54,7 +56,7 @@ pub(super) async fn answer(
             serving.clone().unload_model(name.into()).await?;
             empty(StatusCode::OK)
         }
-        Endpoint::SystemRegions => json(&serving.system_regions(name)?),
+        Endpoint::SystemRegions => json(&serving.system_regions(caller, name)?),
         Endpoint::RegisterSystemRegion => {
             let asked = asked().await?;
             let key = asked["key"].as_str().ok_or_else(|| lacks("key"))?;
@@ -63,11 +65,11 @@ pub(super) async fn answer(
                 Json::Null => 0,
                 offset => offset.as_u64().ok_or_else(|| lacks("offset"))?,
             };
-            serving.regions.register(name, key, offset_bytes, size_bytes)?;
+            serving.regions.of(caller).register(name, key, offset_bytes, size_bytes)?;
             empty(StatusCode::OK)
         }
         Endpoint::UnregisterSystemRegion => {
-            serving.regions.unregister(name);
+            serving.regions.of(caller).unregister(name);
             empty(StatusCode::OK)
         }
         Endpoint::CudaRegions => {

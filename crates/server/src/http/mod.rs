@@ -29,9 +29,13 @@ pub(crate) async fn route(
         Ok(matched) => matched,
         Err(error) => return refused(&error),
     };
+    let caller = match serving.tenants.let_in(matched.endpoint.access(), &head.headers) {
+        Ok(caller) => caller,
+        Err(error) => return refused(&error),
+    };
     let answer = match matched.endpoint {
-        Endpoint::Infer => infer::answer(serving, &matched, &head.headers, body).await,
-        _ => management::answer(serving, &matched, &head.headers, body).await,
+        Endpoint::Infer => infer::answer(serving, &caller, &matched, &head.headers, body).await,
+        _ => management::answer(serving, &caller, &matched, body).await,
     };
     answer.unwrap_or_else(|error| refused(&error))
 }

@@ -1,6 +1,6 @@
 //! Answers in HTTP.
 
-use ::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use ::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use ::http::{HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use serde::Serialize;
@@ -43,6 +43,9 @@ pub(super) fn refused(error: &ServeError) -> Response<AnswerBody> {
     *answer.status_mut() = refusal.status;
     if let Some(wait) = refusal.retry_after {
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds(wait)));
+    }
+    if let Some(challenge) = refusal.challenge {
+        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     }
     if let ServeError::WrongMethod { allowed, .. } = error {
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));

@@ -6,6 +6,7 @@ use ::http::Method;
 
 use super::path::{Segments, decoded};
 use crate::error::ServeError;
+use crate::tenants::Access;
 
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,25 @@ pub(crate) const ROUTES: &[(Method, &str, Endpoint)] = &[
     (Method::POST, "v2/logging", LogSettings),
     (Method::GET, "openapi.json", OpenApi),
 ];
+
+impl Endpoint {
+    /// Who may ask for it.
+    pub(super) fn access(self) -> Access {
+        match self {
+            Live | Ready | OpenApi => Access::Everybody,
+            Infer | ServerMetadata | ModelMetadata | ModelReady | ModelConfig | ModelStatistics
+            | RepositoryIndex | SystemRegions | CudaRegions => Access::Callers,
+            RepositoryLoad
+            | RepositoryUnload
+            | RegisterSystemRegion
+            | UnregisterSystemRegion
+            | RegisterCudaRegion
+            | UnregisterCudaRegion
+            | TraceSettings
+            | LogSettings => Access::Administrators,
+        }
+    }
+}
 
 /// A request's endpoint, and the names in its path.
 #[derive(Debug, PartialEq, Eq)]

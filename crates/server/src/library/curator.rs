@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weft_engine::{Engine, EngineModel};
-use weft_repository::Repository;
+use weft_repository::{ModelSettings, Repository};
 
 use super::loading::{LoadFailure, Loader, ModelVersion, Resident, Wanted};
 use super::residency::{Occupant, leaving};
@@ -334,7 +334,8 @@ impl Curator {
 fn wanted(repository: &Repository) -> BTreeMap<ModelVersion, Wanted> {
     let mut all = BTreeMap::new();
     for (name, model) in repository.models() {
-        let Some(agreed) = repository.model_settings(name) else { continue };
+        let Some(mut agreed) = repository.model_settings(name) else { continue };
+        agreed.weight *= weight_of_tenant(repository, &agreed);
         for (number, version) in model.served_versions() {
             let wanted = Wanted {
                 file: version.file.clone(),
@@ -347,11 +348,42 @@ fn wanted(repository: &Repository) -> BTreeMap<ModelVersion, Wanted> {
     all
 }
 
+/// What a model's weight is multiplied by: its tenant's share.
+fn weight_of_tenant(repository: &Repository, agreed: &ModelSettings) -> f64 {
+    let settings = repository.settings.settings.as_ref();
+    let tenant = agreed.tenant.as_ref().and_then(|name| settings?.tenants.get(name));
+    tenant.map_or(1.0, |tenant| tenant.weight)
+}
+
 /// Waits until the requests that have found these models have ended: each holds its entry for as long.
 fn wait_until_unused(entries: &[Arc<ModelEntry>]) {
     let start = Instant::now();
     while entries.iter().any(|entry| Arc::strong_count(entry) > 1) && start.elapsed() < DRAIN_LIMIT
     {
         thread::sleep(DRAIN_POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_repository::{RepositoryFiles, generate_key, scan};
+
+    use super::*;
+
+    #[test]
+    fn the_weight_of_a_tenant_multiplies_its_models() {
+        let folder = tempfile::tempdir().unwrap();
+        for model in ["own.onnx", "free.onnx"] {
+            fs::write(folder.path().join(model), "weights").unwrap();
+        }
+        let hash = generate_key().unwrap().hash;
+        let text = format!(
+            "[tenants.red]\nkey_hashes = ['{hash}']\nweight = 3\n[defaults]\nweight = 2\n\
+             [models.own]\ntenant = 'red'\n"
+        );
+        fs::write(folder.path().join("weft.toml"), text).unwrap();
+        let wanted = wanted(&scan(&RepositoryFiles::in_folder(folder.path())).unwrap());
+        let weights = wanted.iter().map(|(it, wanted)| (&*it.name, wanted.agreed.weight));
+        assert_eq!(weights.collect::<Vec<_>>(), [("free", 2.0), ("own", 6.0)]);
     }
 }

@@ -46,6 +46,14 @@ pub(crate) fn start_with(limits: Limits) -> Served {
 
 /// Starts a server with one more model.
 pub(crate) fn start_serving(limits: Limits, more: Option<(&'static str, Graph)>) -> Served {
+    start_changed(more, |options| options.limits = limits)
+}
+
+/// Starts a server with options of one's own, on a free port.
+pub(crate) fn start_changed(
+    more: Option<(&'static str, Graph)>,
+    change: impl FnOnce(&mut ServerOptions),
+) -> Served {
     let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
     let table = Arc::new(ModelTable::default());
     let network = build(NETWORK, &ZooOptions::default()).expect("the zoo has it");
@@ -66,7 +74,7 @@ pub(crate) fn start_serving(limits: Limits, more: Option<(&'static str, Graph)>)
     let repository = Arc::new(FixedRepository::new(table.clone(), entries));
     let mut options = ServerOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)));
     options.grpc_address = Some(options.address);
-    options.limits = limits;
+    change(&mut options);
     let server = Server::start(&options, engine.clone(), table.clone(), repository);
     Served { server: server.expect("a port is free"), engine, table }
 }
@@ -133,7 +141,15 @@ impl Answer {
 
 impl Served {
     pub(crate) fn get(&self, path: &str) -> Answer {
-        self.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"), &[])
+        self.get_with(path, &[])
+    }
+
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let more = lines(headers);
+        self.send(
+            &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{more}\r\n"),
+            &[],
+        )
     }
 
     pub(crate) fn post(&self, path: &str, body: &str) -> Answer {
@@ -141,8 +157,7 @@ impl Served {
     }
 
     pub(crate) fn post_with(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let more: String =
-            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let more = lines(headers);
         let length = body.len();
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n"
@@ -163,6 +178,10 @@ impl Served {
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it is a socket");
         stream
     }
+}
+
+fn lines(headers: &[(&str, &str)]) -> String {
+    headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect()
 }
 
 /// Reads until the other side closes.

@@ -1,5 +1,6 @@
 //! `weft serve`: models in, an inference server out.
 
+mod listening;
 mod logging;
 mod open_files;
 mod opening;
@@ -7,17 +8,17 @@ mod signals;
 mod sources;
 mod watching;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use weft_cuda::Precision;
-use weft_repository::{Repository, ServerSettings, Settings};
+use weft_repository::{Repository, Settings};
 use weft_scheduler::policies::{self, KnownPolicy};
-use weft_server::{Library, ModelTable, Server, ServerOptions};
+use weft_server::{Library, ModelTable, Server, Tenants};
 
 use crate::device::DeviceName;
 use crate::model_file::DimensionOptions;
@@ -53,6 +54,9 @@ pub(crate) struct Options {
     /// A second port, for gRPC alone [default: as weft.toml says, else 8001; none where --port is given]
     #[arg(long, value_name = "PORT")]
     grpc_port: Option<u16>,
+    /// Answer everybody who reaches the server, also from other machines, where no key is sent
+    #[arg(long)]
+    anonymous: bool,
     /// Profiles that `weft profile` wrote; models that are not in it are measured
     #[arg(long, value_name = "FILE")]
     profiles: Option<PathBuf>,
@@ -85,7 +89,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let signals = signals::Signals::listen()?;
     let sources = Sources::named(&options.models, options.config.as_deref())?;
     let repository = sources.look()?;
-    let settings = settings(&repository)?;
+    let settings = listening::with_options(settings(&repository)?, options);
+    let exposures = settings.exposures();
+    ensure!(exposures.is_empty(), "not served like this:\n{}", exposures.join("\n"));
     logging::start(
         options.log.as_deref().unwrap_or(&settings.server.log),
         settings.server.log_format,
@@ -100,15 +106,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let library = Library::start(loader, engine.clone(), table.clone(), budget_bytes, look)?;
     let library = Arc::new(library);
+    let tenants = Arc::new(Tenants::new(&settings));
     let server = Server::start(
-        &server_options(options, &settings.server),
+        &listening::server_options(options, &settings.server, tenants.clone()),
         engine,
         table.clone(),
         library.clone(),
     )?;
     library.apply(repository.clone())?;
-    announce(&server, &table);
-    let watch = watching::start(sources, repository, library)?;
+    announce(&server, &table, settings.server.tls.is_some());
+    let watch =
+        watching::start(sources, repository, library, listening::follower(options, tenants))?;
     signals.wait();
     progress::note("stopping: what was accepted is ended first");
     drop(watch);
@@ -130,42 +138,15 @@ fn settings(repository: &Repository) -> Result<Settings> {
     }
 }
 
-fn announce(server: &Server, table: &ModelTable) {
+fn announce(server: &Server, table: &ModelTable, is_private: bool) {
+    let scheme = if is_private { "https" } else { "http" };
     let count = table.all().len();
     let models = if count == 1 { "model" } else { "models" };
     progress::note(format!(
-        "serving {count} {models} on http://{}, HTTP and gRPC",
+        "serving {count} {models} on {scheme}://{}, HTTP and gRPC",
         server.address()
     ));
     if let Some(address) = server.grpc_address() {
         progress::note(format!("and on {address}, gRPC"));
     }
-}
-
-/// What the command line says wins over what the settings say.
-fn server_options(options: &Options, settings: &ServerSettings) -> ServerOptions {
-    let default = ServerSettings::default();
-    let listen = settings.listen.or(default.listen).unwrap_or(([127, 0, 0, 1], 8000).into());
-    let at = |port: u16| SocketAddr::new(options.host.unwrap_or(listen.ip()), port);
-    let mut server = ServerOptions::new(at(options.port.unwrap_or(listen.port())));
-    server.grpc_address = match (options.grpc_port, options.port, settings.grpc_listen) {
-        (Some(port), ..) => Some(at(port)),
-        (None, None, Some(grpc)) => Some(at(grpc.port())),
-        (None, ..) => None,
-    };
-    server.io_threads = options.io_threads.unwrap_or(server.io_threads);
-    let wanted = options.max_connections.unwrap_or(settings.max_connections as usize);
-    let limits = &mut server.limits;
-    limits.connections = open_files::room_for(wanted);
-    if limits.connections < wanted {
-        let room = limits.connections;
-        progress::note(format!(
-            "the system's limit on open files leaves room for {room} connections"
-        ));
-    }
-    let body_bytes = usize::try_from(settings.max_body_bytes).unwrap_or(usize::MAX);
-    limits.body_bytes = options.max_body_bytes.unwrap_or(body_bytes);
-    limits.body_arrival = settings.read_timeout;
-    limits.drain = settings.shutdown_timeout;
-    server
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use anyhow::Result;
-use weft_repository::{DEFAULT_INTERVAL, Repository, Watch};
+use weft_repository::{DEFAULT_INTERVAL, Repository, Settings, Watch};
 use weft_server::Library;
 
 use super::sources::Sources;
@@ -16,18 +16,28 @@ pub(super) struct Watching {
     _end: Sender<()>,
 }
 
-pub(super) fn start(sources: Sources, from: Repository, library: Arc<Library>) -> Result<Watching> {
+/// Has the library serve what changed, and `follow` hear of the settings.
+pub(super) fn start(
+    sources: Sources,
+    from: Repository,
+    library: Arc<Library>,
+    follow: impl Fn(&Settings) + Send + 'static,
+) -> Result<Watching> {
     let (end, ended) = channel::<()>();
     let wait = move |interval| match ended.recv_timeout(interval) {
         Err(RecvTimeoutError::Timeout) => ControlFlow::Continue(()),
         _ => ControlFlow::Break(()),
     };
     let watch = Watch::new(from, DEFAULT_INTERVAL, move || sources.look(), wait);
-    let follow = move || {
+    let work = move || {
         for state in watch {
             match state {
                 Ok(repository) => {
                     tell_problems(&repository);
+                    // Before the models: what is no longer somebody's is not shown for as long as loading takes.
+                    if let Some(settings) = &repository.settings.settings {
+                        follow(settings);
+                    }
                     // The library ends before the watch does when the server stops.
                     let _ = library.apply(repository);
                 }
@@ -35,7 +45,7 @@ pub(super) fn start(sources: Sources, from: Repository, library: Arc<Library>) -
             }
         }
     };
-    thread::Builder::new().name("weft-watch".into()).spawn(follow)?;
+    thread::Builder::new().name("weft-watch".into()).spawn(work)?;
     Ok(Watching { _end: end })
 }
 
