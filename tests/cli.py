@@ -313,6 +313,10 @@ def repositories(folder):
     bad("gRPC for other machines", "serve", "zoo:tiny_resnet", "--host", "::", "--grpc-port", "0", says="grpc_listen")
 
 
+def demonstration():
+    good("the demo serves three models under load", "demo", "--seconds", "1", "--model-seconds", "0.05", says="resnet18")
+
+
 def loads(folder):
     """Load for a server of our own, over both protocols."""
     command = [WEFT, "serve", "zoo:tiny_resnet", "zoo:tiny_mobilenet_v2", "--port", "0"]
@@ -423,6 +427,7 @@ with tempfile.TemporaryDirectory() as folder:
     simulations(folder)
     plans(folder)
     sharing(folder)
+    demonstration()
     loads(folder)
     bad_loads(folder)
     bad_workloads(folder)

@@ -1,9 +1,8 @@
-//! `weft demo`: a small bundled zoo is loaded and run, on one core and on all.
+//! Models of the bundled zoo, run on one core and on all.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::Args;
 use weft_cpu::CpuDevice;
 use weft_device::{Device, UnitSet};
 
@@ -16,14 +15,8 @@ use crate::table::{Table, bytes, count};
 const MODELS: [&str; 6] =
     ["squeezenet1_1", "mobilenet_v2", "mobilenet_v3_large", "resnet18", "minilm_l6", "tiny_yolo"];
 
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Seconds to run each model
-    #[arg(long, default_value_t = 0.5)]
-    seconds: f64,
-}
-
-pub(crate) fn run(options: &Options) -> Result<()> {
+/// Runs each model for so long, and shows how long it takes.
+pub(super) fn show(time: Duration) -> Result<()> {
     let device = CpuDevice::new()?;
     let about = device.description();
     println!("{}, {} {}s, {}\n", about.name, about.unit_count, about.unit, about.instruction_set);
@@ -37,7 +30,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let mut subject = None;
         for units in [&one, &all] {
             let loaded = Subject::new(&path, 1, &DimensionOptions::default(), &device, units)?;
-            medians.push(loaded.median_ms(Duration::from_secs_f64(options.seconds.max(0.0)))?);
+            medians.push(loaded.median_ms(time)?);
             subject = Some(loaded);
         }
         let Some(subject) = subject else { continue };
@@ -53,8 +46,5 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     progress::clear();
     println!("{}", table.render());
-    println!(
-        "\nNext: `weft inspect zoo:resnet50`, `weft bench model zoo:resnet50 --cores 1,2`, `weft --help`"
-    );
     Ok(())
 }
