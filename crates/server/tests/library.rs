@@ -159,6 +159,10 @@ fn operators_put_models_out_and_bring_them_back() {
     shelf.put("late.onnx", 2);
     shelf.library.load("late", None).unwrap();
     shelf.answer("late", "");
+    shelf.write("weft.toml", "[models.model]\nweight = -1\n");
+    shelf.library.load("model", None).unwrap();
+    shelf.answer("model", "");
+    shelf.answer("late", "");
     for name in ["unheard", "../model"] {
         assert!(matches!(shelf.library.load(name, None), Err(ServeError::UnknownModel(_))));
         assert!(matches!(shelf.library.unload(name), Err(ServeError::UnknownModel(_))));

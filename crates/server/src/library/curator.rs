@@ -78,7 +78,10 @@ impl Curator {
     fn obey(&mut self, command: Command) {
         let (outcome, done) = match command {
             Command::Apply(repository, done) => {
-                self.shelf.wanted = wanted(&repository);
+                // By settings that are wrong nothing is wanted, and nothing is taken away.
+                if repository.settings.settings.is_some() {
+                    self.shelf.wanted = wanted(&repository);
+                }
                 self.settle();
                 (Ok(()), done)
             }
