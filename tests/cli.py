@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 import numpy
 import onnx
@@ -319,10 +320,12 @@ def demonstration():
 
 def loads(folder):
     """Load for a server of our own, over both protocols."""
-    command = [WEFT, "serve", "zoo:tiny_resnet", "zoo:tiny_mobilenet_v2", "--port", "0"]
+    command = [WEFT, "serve", "zoo:tiny_resnet", "zoo:tiny_mobilenet_v2", "--port", "0", "--admin-port", "0"]
+    sent = 0
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             address = next(line for line in server.stderr if "http://" in line).split("http://")[1].split(",")[0]
+            admin = next(line for line in server.stderr if "traces on http://" in line).split("http://")[1].strip()
             models = ["--model", "tiny_resnet", "--rate", 50, "--slo", "2s", "--model", "tiny_mobilenet_v2", "--concurrency", 2]
             drawing = os.path.join(folder, "load.svg")
             for protocol in ("http", "grpc"):
@@ -330,7 +333,15 @@ def loads(folder):
                 report = json.loads(result.stdout)
                 of_rate, of_clients = report["models"]
                 expect(f"answers over {protocol}", 40 < of_rate["answered"] == of_rate["due"] and of_clients["answered"] > 10, result.stdout)
+                sent += of_rate["sent"]
                 expect(f"every request over {protocol} ends once", report["total"]["sent"] == report["total"]["answered"], report["total"])
+            top = good("top shows models", "top", admin, "--once", says="tiny_resnet").stdout
+            expect("top shows partitions", "PARTITIONS" in top and "ready" in top, top)
+            with urllib.request.urlopen(f"http://{admin}/metrics") as page:
+                metrics = page.read().decode()
+            counted = 'weft_requests_total{model="tiny_resnet",outcome="ok"} '
+            counted = next(line for line in metrics.splitlines() if line.startswith(counted)).split()[-1]
+            expect("the server counts what the client sent", int(counted) >= sent, (counted, sent))
             bad("load for an unknown model", "load", address, "--model", "unheard", "--rate", 1, says="404 Not Found")
         finally:
             server.terminate()
@@ -345,6 +356,7 @@ def bad_loads(folder):
     bad("no workload", "load", "localhost", "--workload", os.path.join(folder, "none.toml"), says="none.toml")
     bad("all problems of a workload", "load", "localhost", "--workload", FOUR_MODELS, says="'slo_factor' is for simulations only")
     bad("a capacity for nothing", "load", "localhost", "--model", "a", "--rate", 1, "--find-capacity", says="--slo")
+    bad("top of nothing", "top", "127.0.0.1:1", "--once", says="no server answers at 127.0.0.1:1")
     nobody = run("load", "127.0.0.1:1", "--model", "a", "--rate", 1)
     expect("nobody listens", nobody.returncode == 1 and "cannot connect to 127.0.0.1:1" in nobody.stderr, nobody.stderr)
 

@@ -50,6 +50,8 @@ enum Command {
     Load(commands::load::Options),
     /// Serve models over HTTP and gRPC (KServe v2)
     Serve(commands::serve::Options),
+    /// Watch a server in the terminal: partitions, models, objectives
+    Top(commands::top::Options),
     /// Show what is in a model repository, what is agreed about it, and all that is wrong
     Check(commands::check::Options),
     /// Make an API key, and the hash that is kept of it
@@ -78,6 +80,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Simulate(options) => commands::simulate::run(options)?,
         Command::Load(options) => return commands::load::run(options),
         Command::Serve(options) => commands::serve::run(options)?,
+        Command::Top(options) => commands::top::run(options)?,
         Command::Check(options) => return commands::check::run(options),
         Command::Key(options) => commands::key::run(options)?,
         Command::Demo(options) => commands::demo::run(options)?,

@@ -16,10 +16,11 @@ mod status;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use weft_device::{Device, UnitSet};
 use weft_ir::Value;
-use weft_scheduler::{Policy, ServedDevice};
+use weft_scheduler::{Policy, ServedDevice, Time};
 
 pub use call::{Answer, Reply, Submission};
 pub use error::{InferError, StartError};
@@ -149,7 +150,7 @@ impl Engine {
 
     /// What it does at this moment.
     pub fn status(&self) -> EngineStatus {
-        status::of(&self.shared)
+        status::of(&self.shared, self.units)
     }
 }
 
@@ -165,6 +166,13 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// From its arrival to its deadline, where it has one.
+    pub fn allowed(&self) -> Option<Duration> {
+        let (arrived, deadline) = (self.call.arrived, self.call.deadline);
+        let allowed = Duration::from_nanos(deadline.since(arrived).nanos());
+        (deadline != Time::NEVER).then_some(allowed)
+    }
+
     /// Nobody wants the answer any more: what has not begun is not run, and the reply is not called.
     pub fn cancel(&self) {
         self.call.cancel();

@@ -11,6 +11,10 @@ use crate::model::ModelKey;
 pub struct LaunchRecord {
     /// What ran.
     pub model: ModelKey,
+    /// The partition's number, among those of its layer.
+    pub partition: u32,
+    /// It ran while others left its units idle.
+    pub is_background: bool,
     /// Where.
     pub units: UnitMask,
     /// Entries of the batch; none where all its requests were cancelled.
@@ -28,6 +32,11 @@ pub trait Observer: Send + Sync {
     /// A batch has run.
     fn launch_ended(&self, launch: &LaunchRecord) {
         let _ = launch;
+    }
+
+    /// Partitions have got their units: from now on these are what serves in their layer.
+    fn repartitioned(&self, partitions: &[UnitMask]) {
+        let _ = partitions;
     }
 
     /// A partition could not be prepared, and what served before goes on.

@@ -44,6 +44,8 @@ pub(crate) struct Effects {
     /// Units whose partition is needed no more.
     pub(crate) discards: Vec<(UnitMask, Layer)>,
     pub(crate) plans: Vec<LayoutTask>,
+    /// The partitions that are active, where some have become so.
+    pub(crate) repartitioned: Option<Vec<UnitMask>>,
     pub(crate) wakes: Vec<Time>,
 }
 
@@ -198,10 +200,15 @@ impl Service {
     fn react(&mut self, event: Event, now: Time, effects: &mut Effects) {
         let mut actions = std::mem::take(&mut self.actions);
         self.policy.react(event, now, &mut actions);
+        let repartitions = actions.iter().any(|action| matches!(action, Action::Activate(_)));
         for action in actions.drain(..) {
             self.carry_out(action, now, effects);
         }
         self.actions = actions;
+        if repartitions {
+            let active = self.partitions.values().filter(|partition| partition.is_active);
+            effects.repartitioned = Some(active.map(|partition| partition.units).collect());
+        }
     }
 
     fn carry_out(&mut self, action: Action, now: Time, effects: &mut Effects) {
@@ -265,6 +272,8 @@ impl Service {
             generation: self.generation,
             launch,
             model: self.models[model.index()].key,
+            partition: id,
+            layer: self.layer,
             units: partition.units,
             executables: partition.executables[&model].clone(),
             pieces,

@@ -150,9 +150,13 @@ impl Shared {
     }
 
     fn perform(&self, generation: Generation, effects: Effects) {
-        let Effects { answers, jobs, preparations, discards, plans, wakes } = effects;
+        let Effects { answers, jobs, preparations, discards, plans, repartitioned, wakes } =
+            effects;
         for (station, job) in jobs {
             station.run(job);
+        }
+        if let Some(partitions) = repartitioned {
+            self.observer.repartitioned(&partitions);
         }
         for at in wakes {
             self.alarm.set(self.clock, at);

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use weft_device::{Buckets, Partition};
 use weft_ir::Value;
-use weft_scheduler::{LaunchId, Span, Time, UnitMask};
+use weft_scheduler::{LaunchId, PartitionId, Span, Time, UnitMask};
 
 use crate::call::{Answer, Piece};
 use crate::error::InferError;
 use crate::model::ModelKey;
 use crate::observer::LaunchRecord;
-use crate::service::{Generation, Message};
+use crate::service::{Generation, Layer, Message};
 use crate::shared::Shared;
 
 /// What takes no longer than this runs on the thread that brought it.
@@ -25,6 +25,8 @@ pub(crate) struct Job {
     pub(crate) generation: Generation,
     pub(crate) launch: LaunchId,
     pub(crate) model: ModelKey,
+    pub(crate) partition: PartitionId,
+    pub(crate) layer: Layer,
     pub(crate) units: UnitMask,
     pub(crate) executables: Arc<Buckets>,
     pub(crate) pieces: Vec<Piece>,
@@ -89,6 +91,8 @@ impl Job {
         let outputs = run(&self.executables, inputs);
         let record = LaunchRecord {
             model: self.model,
+            partition: self.partition.0,
+            is_background: self.layer == Layer::Background,
             units: self.units,
             rows: self.rows(),
             started,

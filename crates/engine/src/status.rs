@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use weft_scheduler::plan::Slo;
 use weft_scheduler::{PredictionError, Span, Time, UnitMask};
 
-use crate::model::ModelKey;
+use crate::model::{EngineModel, ModelKey};
 use crate::service::{Layer, Service};
 use crate::shared::{Services, Shared};
 
 /// An engine at one moment.
 #[derive(Clone, Debug)]
 pub struct EngineStatus {
+    /// Units that it serves on.
+    pub units: u32,
     /// Partitions that have their units.
     pub partitions: Vec<PartitionStatus>,
     /// Models that are served.
@@ -55,15 +58,18 @@ pub struct RunningStatus {
 pub struct ModelStatus {
     /// Which.
     pub model: ModelKey,
+    /// What was promised.
+    pub slo: Option<Slo>,
     /// Rows that wait to be run.
     pub waiting: usize,
 }
 
-pub(crate) fn of(shared: &Shared) -> EngineStatus {
+pub(crate) fn of(shared: &Shared, units: u32) -> EngineStatus {
     let services = shared.services();
     let now = shared.clock.now();
     let current = || services.current.iter();
     EngineStatus {
+        units,
         partitions: current().flat_map(|service| partitions(service, now)).collect(),
         models: current().flat_map(models).collect(),
         prediction_error: current().find_map(|service| service.policy.prediction_error()),
@@ -98,11 +104,12 @@ fn models(service: &Service) -> Vec<ModelStatus> {
     for row in service.waiting.values() {
         *waiting.entry(row.call.model).or_default() += 1;
     }
-    let status = |model: ModelKey| ModelStatus {
-        model,
-        waiting: waiting.get(&model).copied().unwrap_or_default(),
+    let status = |model: &EngineModel| ModelStatus {
+        model: model.key,
+        slo: model.served.slo,
+        waiting: waiting.get(&model.key).copied().unwrap_or_default(),
     };
-    service.models.iter().map(|model| status(model.key)).collect()
+    service.models.iter().map(status).collect()
 }
 
 /// Rows of a model that wait or run.

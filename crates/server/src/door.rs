@@ -50,9 +50,14 @@ impl Door {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
+    /// How many are inside.
+    pub(crate) fn inside(&self) -> usize {
+        self.inside.load(Ordering::Relaxed)
+    }
+
     /// True where nobody is inside.
     pub(crate) fn is_empty(&self) -> bool {
-        self.inside.load(Ordering::Relaxed) == 0
+        self.inside() == 0
     }
 
     /// Waits until nobody is inside; for a door that is closed.

@@ -8,6 +8,7 @@ use weft_engine::InferError;
 use weft_protocol::ProtocolError;
 
 use crate::shared_memory::RegionError;
+use crate::spans::ExportError;
 
 /// Why a request gets no answer.
 #[derive(Debug, thiserror::Error)]
@@ -147,6 +148,9 @@ pub enum StartError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Spans cannot be sent.
+    #[error(transparent)]
+    Spans(#[from] ExportError),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use weft_engine::{Answer, Engine, InferError, Submission, Ticket};
 use weft_protocol::{InferRequest, InferResponse};
 
@@ -13,8 +13,10 @@ use crate::inputs::{BoundInputs, bind};
 use crate::limits::Limits;
 use crate::models::{ModelEntry, ModelTable};
 use crate::outputs::WantedOutputs;
+use crate::passage::Passage;
 use crate::repository::Repository;
 use crate::shared_memory::Regions;
+use crate::spans::{PendingSpan, SpanExporter, TraceParent};
 use crate::tenants::{Caller, Tenants};
 use crate::tls::Tls;
 
@@ -28,6 +30,9 @@ pub(crate) struct Serving {
     pub(crate) tenants: Arc<Tenants>,
     /// `None` where connections are as they come.
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Places for connections.
+    pub(crate) room: Arc<Semaphore>,
+    pub(crate) spans: Option<Arc<SpanExporter>>,
     pub(crate) limits: Limits,
 }
 
@@ -49,15 +54,23 @@ impl Serving {
         self.models.find(name, version)
     }
 
+    /// A request for inference has come, with a `traceparent` or without.
+    pub(crate) fn passage(&self, parent: Option<TraceParent>) -> Passage<'_> {
+        let spans = self.spans.as_deref();
+        let span = spans.and_then(|exporter| PendingSpan::begin(exporter, parent));
+        Passage::begin(self.models.metrics(), span)
+    }
+
     /// Answers a request. Dropping the future gives the request up.
     pub(crate) async fn infer(
         &self,
         caller: &Caller,
         model: &ModelEntry,
         request: InferRequest,
+        passage: &mut Passage<'_>,
     ) -> Result<InferResponse, ServeError> {
         let arrived = Instant::now();
-        let outcome = self.run(caller, model, request, arrived).await;
+        let outcome = self.run(caller, model, request, arrived, passage).await;
         if outcome.is_err() {
             model.statistics.failed(arrived.elapsed());
         }
@@ -70,6 +83,7 @@ impl Serving {
         model: &ModelEntry,
         mut request: InferRequest,
         arrived: Instant,
+        passage: &mut Passage<'_>,
     ) -> Result<InferResponse, ServeError> {
         let _admitted = self.door.admit(model)?;
         let wanted = WantedOutputs::of(model, &mut request)?;
@@ -81,7 +95,10 @@ impl Serving {
             rows: u32::try_from(rows).unwrap_or(u32::MAX),
             timeout: request.parameters.timeout,
         };
-        let mut answer = submit(&self.engine, submission).await?;
+        passage.asked(rows);
+        let submitted = Instant::now();
+        let mut answer = submit(&self.engine, submission, passage).await?;
+        passage.answered(submitted, &answer);
         let values = std::mem::take(&mut answer.outputs);
         let outputs = wanted.select(model, values, &regions)?;
         model.statistics.succeeded(rows, arrived.elapsed(), &answer);
@@ -95,14 +112,24 @@ impl Serving {
 }
 
 /// Waits for the engine; where the future is dropped, what has not begun is not run.
-async fn submit(engine: &Engine, submission: Submission) -> Result<Answer, InferError> {
+async fn submit(
+    engine: &Engine,
+    submission: Submission,
+    passage: &Passage<'_>,
+) -> Result<Answer, InferError> {
     let (answer, answered) = oneshot::channel();
     let reply = Box::new(move |outcome| {
         // Whoever has given up does not wait for it.
         let _ = answer.send(outcome);
     });
-    let wanted = Wanted(Some(engine.submit(submission, reply)));
+    let submitted = Instant::now();
+    let ticket = engine.submit(submission, reply);
+    let allowed = ticket.allowed();
+    let wanted = Wanted(Some(ticket));
     let outcome = answered.await.unwrap_or(Err(InferError::Stopped));
+    if let Some(allowed) = allowed {
+        passage.judged(outcome.is_ok() && submitted.elapsed() <= allowed);
+    }
     wanted.answered();
     outcome
 }

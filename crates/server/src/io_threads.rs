@@ -9,7 +9,7 @@ use std::time::Duration;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::connection::{Accepted, Connections};
@@ -53,13 +53,17 @@ impl IoThreads {
         let (senders, receivers): (Vec<_>, Vec<_>) =
             (0..count.get()).map(|_| unbounded_channel()).unzip();
         let dealer = Dealer { threads: senders, next: 0 };
-        let room = Arc::new(Semaphore::new(serving.limits.connections.min(Semaphore::MAX_PERMITS)));
         let mut started = Self { handles: Vec::new(), all_ended: Arc::new(AtomicBool::new(true)) };
         let mut listeners = Some(listeners);
         for (number, connections) in receivers.into_iter().enumerate() {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             for listening in listeners.take().into_iter().flatten() {
-                runtime.spawn(accept(listening, dealer.clone(), room.clone(), stopped.clone()));
+                runtime.spawn(accept(
+                    listening,
+                    dealer.clone(),
+                    serving.room.clone(),
+                    stopped.clone(),
+                ));
             }
             if let Some(tls) = serving.tls.clone().filter(|_| number == 0) {
                 runtime.spawn(tls.follow_files());

@@ -17,7 +17,7 @@ use weft_protocol::grpc::inference::{
 use crate::error::ServeError;
 use crate::inference::Serving;
 use crate::models::{ModelEntry, TensorSpec};
-use crate::repository::IndexEntry;
+use crate::repository::{IndexEntry, ModelState};
 use crate::statistics::Total;
 use crate::tenants::Caller;
 
@@ -148,12 +148,13 @@ impl Serving {
         only_ready: bool,
     ) -> Result<RepositoryIndexResponse, ServeError> {
         let entries = self.beside(|serving| Ok(serving.repository.index())).await?;
-        let entries = entries.into_iter().filter(|entry| entry.is_ready || !only_ready);
+        let entries =
+            entries.into_iter().filter(|entry| entry.state == ModelState::Ready || !only_ready);
         let entries = entries.filter(|entry| caller.sees(&entry.name));
         let entry = |entry: IndexEntry| ModelIndex {
             name: entry.name,
             version: entry.version,
-            state: if entry.is_ready { "READY" } else { "UNAVAILABLE" }.into(),
+            state: if entry.state == ModelState::Ready { "READY" } else { "UNAVAILABLE" }.into(),
             reason: entry.reason,
         };
         Ok(RepositoryIndexResponse { models: entries.map(entry).collect() })

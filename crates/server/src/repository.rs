@@ -5,6 +5,43 @@ use std::sync::Arc;
 use crate::error::ServeError;
 use crate::models::{ModelEntry, ModelTable};
 
+/// Whether a version is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelState {
+    /// It is.
+    Ready,
+    /// It will be when it is asked for.
+    Asleep,
+    /// An operator has put it out.
+    Unloaded,
+    /// It cannot be.
+    Failed,
+}
+
+impl ModelState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Ready, Self::Asleep, Self::Unloaded, Self::Failed];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Asleep => "asleep",
+            Self::Unloaded => "unloaded",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Memory of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// What models that are on the device take, at their largest batches.
+    pub taken_bytes: u64,
+    /// What they may take.
+    pub budget_bytes: u64,
+}
+
 /// One version of a model that there is, served or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
@@ -12,9 +49,9 @@ pub struct IndexEntry {
     pub name: String,
     /// Empty where it is not known before the model is loaded.
     pub version: String,
-    /// True while it is served.
-    pub is_ready: bool,
-    /// Why it is not; empty where nobody wanted it.
+    /// Whether it is served.
+    pub state: ModelState,
+    /// Why it is not; empty where it is.
     pub reason: String,
 }
 
@@ -32,6 +69,11 @@ pub trait Repository: Send + Sync {
     /// True once what was there at the beginning has been brought in, as far as it can be.
     fn is_ready(&self) -> bool {
         true
+    }
+
+    /// What models take of the device's memory, where that is limited.
+    fn memory(&self) -> Option<MemoryUse> {
+        None
     }
 
     /// Brings back a model that is asleep.
@@ -68,7 +110,7 @@ impl Repository for FixedRepository {
             IndexEntry {
                 name: entry.name.clone(),
                 version: entry.version_text.clone(),
-                is_ready,
+                state: if is_ready { ModelState::Ready } else { ModelState::Unloaded },
                 reason: if is_ready { String::new() } else { "unloaded".into() },
             }
         };

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use weft_engine::Engine;
 use weft_repository::TlsFiles;
 
+use crate::admin::Admin;
 use crate::connection::Protocols;
 use crate::door::Door;
 use crate::error::StartError;
@@ -18,6 +19,7 @@ use crate::listener::listen;
 use crate::models::ModelTable;
 use crate::repository::Repository;
 use crate::shared_memory::Regions;
+use crate::spans::SpanExporter;
 use crate::tenants::Tenants;
 use crate::tls::Tls;
 
@@ -28,6 +30,10 @@ pub struct ServerOptions {
     pub address: SocketAddr,
     /// For gRPC alone, beside that.
     pub grpc_address: Option<SocketAddr>,
+    /// For administration: metrics, status and traces.
+    pub admin_address: Option<SocketAddr>,
+    /// Where the spans of requests are sent: the http:// address of a collector of OpenTelemetry.
+    pub otlp_endpoint: Option<String>,
     /// Threads that carry connections.
     pub io_threads: NonZeroUsize,
     /// What it takes on.
@@ -44,6 +50,8 @@ impl ServerOptions {
         Self {
             address,
             grpc_address: None,
+            admin_address: None,
+            otlp_endpoint: None,
             io_threads: default_io_threads(),
             limits: Limits::default(),
             tenants: Arc::default(),
@@ -66,6 +74,7 @@ pub struct Server {
     serving: Arc<Serving>,
     stop: watch::Sender<bool>,
     threads: IoThreads,
+    admin: Option<Admin>,
 }
 
 impl Server {
@@ -80,6 +89,8 @@ impl Server {
         let main = listen(options.address, Protocols::HttpAndGrpc)?;
         let grpc = options.grpc_address.map(|at| listen(at, Protocols::GrpcOnly)).transpose()?;
         let (address, grpc_address) = (main.address, grpc.as_ref().map(|grpc| grpc.address));
+        let admin = options.admin_address.map(Admin::listen).transpose()?;
+        let spans = options.otlp_endpoint.as_deref().map(SpanExporter::start).transpose()?;
         let limits = options.limits.clone();
         let serving = Arc::new(Serving {
             engine,
@@ -89,12 +100,16 @@ impl Server {
             regions: Regions::new(limits.regions),
             tenants: options.tenants.clone(),
             tls,
+            spans: spans.map(Arc::new),
+            room: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
             limits,
         });
         let (stop, stopped) = watch::channel(false);
         let listeners = std::iter::once(main).chain(grpc).collect();
         let threads = IoThreads::start(options.io_threads, listeners, serving.clone(), &stopped)?;
-        Ok(Self { address, grpc_address, serving, stop, threads })
+        let admin = admin.map(|admin| admin.start(serving.clone())).transpose()?;
+        tracing::info!(%address, "listening");
+        Ok(Self { address, grpc_address, serving, stop, threads, admin })
     }
 
     /// Where it listens for HTTP and gRPC.
@@ -107,16 +122,25 @@ impl Server {
         self.grpc_address
     }
 
+    /// Where it listens for administration.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|admin| admin.address)
+    }
+
     /// Accepts no more, ends what was accepted within [`Limits::drain`], and closes all connections. True where everything
     /// that was accepted was answered.
     pub fn stop(mut self) -> bool {
-        self.end()
+        let has_ended_all = self.end();
+        tracing::info!(has_ended_all, "stopped");
+        has_ended_all
     }
 
     fn end(&mut self) -> bool {
         self.serving.door.close();
         self.stop.send_replace(true);
-        self.threads.join()
+        let has_ended_all = self.threads.join();
+        self.admin.take();
+        has_ended_all
     }
 }
 

@@ -11,4 +11,5 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod top;
 pub(crate) mod zoo;

@@ -146,9 +146,9 @@ fn read_tls(section: &mut Section<'_>, folder: &Path, problems: &mut Problems) -
 
 fn endpoint(item: &Item<'_>, problems: &mut Problems) -> Option<String> {
     let text = item.text(problems)?;
-    let is_address = text.starts_with("http://") || text.starts_with("https://");
+    let is_address = text.starts_with("http://");
     if !is_address {
-        problems.note(item.line(), "'otlp_endpoint' must begin with http:// or https://");
+        problems.note(item.line(), "'otlp_endpoint' must begin with http://");
     }
     is_address.then(|| text.to_string())
 }

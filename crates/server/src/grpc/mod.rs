@@ -52,7 +52,12 @@ pub(crate) async fn call(
 ) -> Result<Response<Body>, Infallible> {
     let _permit = match let_in(&mut request, serving) {
         Ok(permit) => permit,
-        Err(error) => return Ok(Status::from(error).into_http()),
+        Err(error) => {
+            if request.uri().path() == INFER {
+                serving.passage(None).end(Some(&error));
+            }
+            return Ok(Status::from(error).into_http());
+        }
     };
     let allowed = (request.uri().path() != STREAM).then_some(serving.limits.body_arrival);
     let request = request.map(|body| ArrivingBody::new(body, allowed));

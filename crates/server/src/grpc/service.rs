@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 use weft_protocol::grpc::inference::grpc_inference_service_server::GrpcInferenceService;
 use weft_protocol::grpc::inference::model_repository_parameter::ParameterChoice;
@@ -15,6 +16,8 @@ use super::deadline;
 use super::stream;
 use crate::error::ServeError;
 use crate::inference::Serving;
+use crate::passage::Passage;
+use crate::spans::TraceParent;
 use crate::tenants::Caller;
 
 /// Answers calls.
@@ -28,21 +31,44 @@ pub(super) fn caller<T>(request: &Request<T>) -> Caller {
     request.extensions().get().cloned().unwrap_or_default()
 }
 
+/// The trace that a call is part of.
+fn parent(metadata: &MetadataMap) -> Option<TraceParent> {
+    metadata.get(TraceParent::HEADER).and_then(|value| TraceParent::parse(value.as_bytes()))
+}
+
 type Answer<T> = Result<Response<T>, Status>;
 
 impl Inference {
-    /// One inference, whose client waits for at most so long.
+    /// One inference, whose client waits for at most so long, as part of a trace.
     pub(super) async fn infer(
         &self,
         caller: &Caller,
         message: ModelInferRequest,
         patience: Option<Duration>,
+        parent: Option<TraceParent>,
     ) -> Result<ModelInferResponse, ServeError> {
+        let mut passage = self.serving.passage(parent);
+        let outcome = self.pass(caller, message, patience, &mut passage).await;
+        passage.end(outcome.as_ref().err());
+        outcome
+    }
+
+    async fn pass(
+        &self,
+        caller: &Caller,
+        message: ModelInferRequest,
+        patience: Option<Duration>,
+        passage: &mut Passage<'_>,
+    ) -> Result<ModelInferResponse, ServeError> {
+        if caller.sees(&message.model_name) {
+            passage.names(&message.model_name);
+        }
         let model = self.serving.model(caller, &message.model_name, &message.model_version).await?;
+        passage.found(&model);
         let mut request = InferRequest::from_grpc(message)?;
         let timeout = request.parameters.timeout;
         request.parameters.timeout = timeout.into_iter().chain(patience).min();
-        Ok(self.serving.infer(caller, &model, request).await?.into_grpc()?)
+        Ok(self.serving.infer(caller, &model, request, passage).await?.into_grpc()?)
     }
 }
 
@@ -54,7 +80,8 @@ impl GrpcInferenceService for Inference {
         let patience = deadline::of(request.metadata());
         let caller = caller(&request);
         let (metadata, _, message) = request.into_parts();
-        Ok(answered(&metadata, self.infer(&caller, message, patience).await?))
+        let parent = parent(&metadata);
+        Ok(answered(&metadata, self.infer(&caller, message, patience, parent).await?))
     }
 
     async fn model_stream_infer(
@@ -63,7 +90,8 @@ impl GrpcInferenceService for Inference {
     ) -> Answer<Self::ModelStreamInferStream> {
         let (metadata, _, requests) = request.into_parts();
         let credentials = metadata.clone().into_headers();
-        Ok(answered(&metadata, stream::answers(self.clone(), credentials, requests)))
+        let parent = parent(&metadata);
+        Ok(answered(&metadata, stream::answers(self.clone(), credentials, requests, parent)))
     }
 
     async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {

@@ -15,6 +15,7 @@ use weft_protocol::grpc::inference::{
 
 use super::service::Inference;
 use crate::error::ServeError;
+use crate::spans::TraceParent;
 
 /// Requests of one stream that are worked on at once; the client is not read from while there are more.
 const MAX_IN_FLIGHT: usize = 256;
@@ -32,13 +33,14 @@ pub(super) fn answers(
     service: Inference,
     credentials: HeaderMap,
     requests: Streaming<ModelInferRequest>,
+    parent: Option<TraceParent>,
 ) -> ReceiverStream<Result<ModelStreamInferResponse, Status>> {
     let (answers, received) = channel(MAX_UNSENT);
     tokio::spawn(async move {
         tokio::select! {
             // Whoever hung up wants no more answers: what is worked on is dropped, and with it cancelled.
             () = answers.closed() => {}
-            () = work(service, Arc::new(credentials), requests, &answers) => {}
+            () = work(service, Arc::new(credentials), requests, parent, &answers) => {}
         }
     });
     ReceiverStream::new(received)
@@ -48,6 +50,7 @@ async fn work(
     service: Inference,
     credentials: Arc<HeaderMap>,
     mut requests: Streaming<ModelInferRequest>,
+    parent: Option<TraceParent>,
     answers: &Answers,
 ) {
     let mut running = JoinSet::new();
@@ -56,7 +59,8 @@ async fn work(
             request = requests.message(), if running.len() < MAX_IN_FLIGHT => match request {
                 Ok(Some(request)) => {
                     let credentials = credentials.clone();
-                    running.spawn(answer(service.clone(), credentials, request, answers.clone()));
+                    let asked = (request, parent);
+                    running.spawn(answer(service.clone(), credentials, asked, answers.clone()));
                 }
                 Ok(None) => break,
                 Err(status) => {
@@ -75,21 +79,26 @@ async fn infer(
     service: &Inference,
     credentials: &HeaderMap,
     request: ModelInferRequest,
+    parent: Option<TraceParent>,
 ) -> Result<ModelInferResponse, ServeError> {
-    let caller = service.serving.tenants.caller(credentials)?;
-    let _permit = caller.admit(Instant::now())?;
-    service.infer(&caller, request, None).await
+    let serving = &service.serving;
+    let let_in = serving.tenants.caller(credentials).and_then(|caller| {
+        let permit = caller.admit(Instant::now())?;
+        Ok((caller, permit))
+    });
+    let (caller, _permit) = let_in.inspect_err(|error| serving.passage(parent).end(Some(error)))?;
+    service.infer(&caller, request, None, parent).await
 }
 
 /// Answers one request; what is wrong with it is told in the answer, and the stream goes on.
 async fn answer(
     service: Inference,
     credentials: Arc<HeaderMap>,
-    request: ModelInferRequest,
+    (request, parent): (ModelInferRequest, Option<TraceParent>),
     answers: Answers,
 ) {
     let (id, model_name) = (request.id.clone(), request.model_name.clone());
-    let message = match infer(&service, &credentials, request).await {
+    let message = match infer(&service, &credentials, request, parent).await {
         Ok(mut response) => {
             let is_last =
                 InferParameter { parameter_choice: Some(ParameterChoice::BoolParam(true)) };

@@ -16,6 +16,8 @@ use super::routes::Matched;
 use crate::answer::AnswerBody;
 use crate::error::ServeError;
 use crate::inference::Serving;
+use crate::passage::Passage;
+use crate::spans::TraceParent;
 use crate::tenants::Caller;
 
 /// Where the JSON of a body ends and the bytes of tensors begin.
@@ -34,9 +36,29 @@ pub(super) async fn answer(
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Response<AnswerBody>, ServeError> {
+    let parent = headers.get(TraceParent::HEADER);
+    let parent = parent.and_then(|parent| TraceParent::parse(parent.as_bytes()));
+    let mut passage = serving.passage(parent);
+    let outcome = pass(serving, caller, matched, headers, body, &mut passage).await;
+    passage.end(outcome.as_ref().err());
+    outcome
+}
+
+async fn pass(
+    serving: &Serving,
+    caller: &Caller,
+    matched: &Matched<'_>,
+    headers: &HeaderMap,
+    body: Incoming,
+    passage: &mut Passage<'_>,
+) -> Result<Response<AnswerBody>, ServeError> {
+    if caller.sees(&matched.name) {
+        passage.names(&matched.name);
+    }
     // Counted before the body is read, so that what is over a limit costs no more than its head.
     let _permit = caller.admit(Instant::now())?;
     let model = serving.model(caller, &matched.name, &matched.version).await?;
+    passage.found(&model);
     let form = Form {
         header_length: header_length(headers)?,
         encoding: compression::of_request(headers)?,
@@ -49,7 +71,7 @@ pub(super) async fn answer(
     } else {
         form.decode(body)?
     };
-    let response = serving.infer(caller, &model, request).await?;
+    let response = serving.infer(caller, &model, request, passage).await?;
     let length = response.outputs.iter().map(|output| output.tensor.size_bytes()).sum();
     let encoding = compression::of_answer(headers, length);
     let (body, encoding) = if length > LONG_BYTES || encoding.is_some() {

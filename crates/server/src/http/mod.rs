@@ -31,7 +31,12 @@ pub(crate) async fn route(
     };
     let caller = match serving.tenants.let_in(matched.endpoint.access(), &head.headers) {
         Ok(caller) => caller,
-        Err(error) => return refused(&error),
+        Err(error) => {
+            if matched.endpoint == Endpoint::Infer {
+                serving.passage(None).end(Some(&error));
+            }
+            return refused(&error);
+        }
     };
     let answer = match matched.endpoint {
         Endpoint::Infer => infer::answer(serving, &caller, &matched, &head.headers, body).await,

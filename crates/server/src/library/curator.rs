@@ -15,7 +15,7 @@ use super::loading::{LoadFailure, Loader, ModelVersion, Resident, Wanted};
 use super::residency::{Occupant, leaving};
 use crate::error::ServeError;
 use crate::models::{ModelEntry, ModelTable};
-use crate::repository::IndexEntry;
+use crate::repository::{IndexEntry, ModelState};
 use crate::statistics::now_ms;
 
 /// How often idle models are looked for.
@@ -136,6 +136,9 @@ impl Curator {
         let idle: Vec<ModelVersion> =
             residents.filter(|(_, it)| is_idle(it)).map(|(version, _)| version.clone()).collect();
         if !idle.is_empty() {
+            for version in &idle {
+                tracing::info!(model = version.name, version = version.version, "idle, asleep");
+            }
             self.shelf.asleep.extend(idle);
             self.settle();
         }
@@ -319,14 +322,17 @@ impl Curator {
         let entry = |version: &ModelVersion| {
             let failure = self.shelf.failures.get(version).map(|(_, reason)| reason.clone());
             let is_ready = self.shelf.residents.contains_key(version);
-            let reason = match failure {
-                Some(reason) => reason,
-                None if is_ready => String::new(),
-                None if self.shelf.unloaded.contains(&version.name) => "unloaded".into(),
-                None => "asleep until it is asked for".into(),
+            let (state, reason) = match failure {
+                Some(reason) if is_ready => (ModelState::Ready, reason),
+                Some(reason) => (ModelState::Failed, reason),
+                None if is_ready => (ModelState::Ready, String::new()),
+                None if self.shelf.unloaded.contains(&version.name) => {
+                    (ModelState::Unloaded, "unloaded".into())
+                }
+                None => (ModelState::Asleep, "asleep until it is asked for".into()),
             };
             let (name, version) = (version.name.clone(), version.version.to_string());
-            IndexEntry { name, version, is_ready, reason }
+            IndexEntry { name, version, state, reason }
         };
         let entries = self.shelf.wanted.keys().map(entry).collect();
         *self.index.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = entries;

@@ -19,7 +19,7 @@ pub use profiles::ProfileStore;
 
 use crate::error::ServeError;
 use crate::models::ModelTable;
-use crate::repository::{IndexEntry, Repository};
+use crate::repository::{IndexEntry, MemoryUse, Repository};
 use curator::{Command, Curator, Done, Shelf};
 
 /// Reads the disk.
@@ -30,6 +30,7 @@ pub struct Library {
     commands: Sender<Command>,
     index: Arc<Mutex<Vec<IndexEntry>>>,
     taken_bytes: Arc<AtomicU64>,
+    budget_bytes: u64,
     look: Look,
     has_applied: AtomicBool,
 }
@@ -59,7 +60,8 @@ impl Library {
         thread::Builder::new()
             .name("weft-library".into())
             .spawn(move || curator.work(&received))?;
-        Ok(Self { commands, index, taken_bytes, look, has_applied: AtomicBool::new(false) })
+        let has_applied = AtomicBool::new(false);
+        Ok(Self { commands, index, taken_bytes, budget_bytes, look, has_applied })
     }
 
     /// Serves what the disk has now, and returns when that is done. What cannot be served is in the index, with the reason;
@@ -104,6 +106,10 @@ impl Repository for Library {
 
     fn is_ready(&self) -> bool {
         self.has_applied.load(Ordering::Relaxed)
+    }
+
+    fn memory(&self) -> Option<MemoryUse> {
+        Some(MemoryUse { taken_bytes: self.memory_bytes(), budget_bytes: self.budget_bytes })
     }
 
     fn wake(&self, name: &str) -> Result<(), ServeError> {

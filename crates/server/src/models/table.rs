@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use weft_engine::{LaunchRecord, ModelKey, Observer};
+use weft_scheduler::UnitMask;
 
 use super::entry::ModelEntry;
 use crate::error::ServeError;
+use crate::metrics::Metrics;
 
 /// Models by name and version. As an engine's observer it counts what the engine runs of them.
 #[derive(Debug, Default)]
 pub struct ModelTable {
     models: ArcSwap<Models>,
+    metrics: Metrics,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -66,8 +69,19 @@ impl ModelTable {
         all
     }
 
+    /// The version that the engine knows by a key, where it is served.
+    pub(crate) fn of_key(&self, key: ModelKey) -> Option<Arc<ModelEntry>> {
+        self.models.load().by_key.get(&key).cloned()
+    }
+
+    /// What is counted of all models.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// Serves a version from now on, in place of one of the same number.
     pub fn insert(&self, entry: Arc<ModelEntry>) {
+        self.metrics.admit([entry.name.as_str()]);
         self.models.rcu(|models| {
             let mut models = Models::clone(models);
             models.insert(entry.clone());
@@ -83,6 +97,7 @@ impl ModelTable {
     ) {
         let mut models = Models { asleep: asleep.into_iter().collect(), ..Models::default() };
         entries.into_iter().for_each(|entry| models.insert(entry));
+        self.metrics.admit(models.by_name.keys().map(String::as_str));
         self.models.store(Arc::new(models));
     }
 
@@ -104,7 +119,19 @@ impl Observer for ModelTable {
     fn launch_ended(&self, launch: &LaunchRecord) {
         if let Some(entry) = self.models.load().by_key.get(&launch.model) {
             entry.statistics.executed(launch.rows, launch.took);
+            self.metrics.of(&entry.name).executed(launch);
         }
+        self.metrics.recorder.launched(launch);
+    }
+
+    fn repartitioned(&self, partitions: &[UnitMask]) {
+        self.metrics.repartitioned();
+        let units: Vec<u32> = partitions.iter().map(|partition| partition.len()).collect();
+        tracing::info!(?units, "repartitioned");
+    }
+
+    fn preparation_failed(&self, why: &str) {
+        tracing::warn!(why, "a partition cannot be prepared");
     }
 }
 

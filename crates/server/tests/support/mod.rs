@@ -74,6 +74,7 @@ pub(crate) fn start_changed(
     let repository = Arc::new(FixedRepository::new(table.clone(), entries));
     let mut options = ServerOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)));
     options.grpc_address = Some(options.address);
+    options.admin_address = Some(options.address);
     change(&mut options);
     let server = Server::start(&options, engine.clone(), table.clone(), repository);
     Served { server: server.expect("a port is free"), engine, table }
@@ -150,6 +151,21 @@ impl Served {
             &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{more}\r\n"),
             &[],
         )
+    }
+
+    /// Asks for administration.
+    pub(crate) fn admin(&self, path: &str) -> Answer {
+        self.admin_with("GET", path, "")
+    }
+
+    pub(crate) fn admin_with(&self, method: &str, path: &str, headers: &str) -> Answer {
+        let address = self.server.admin_address().expect("it has one");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("it is a socket");
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+        stream.write_all(head.as_bytes()).expect("it is connected");
+        read_answer(&mut stream)
     }
 
     pub(crate) fn post(&self, path: &str, body: &str) -> Answer {

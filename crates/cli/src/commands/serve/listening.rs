@@ -1,6 +1,6 @@
 //! Where a server listens and to whom, by the settings and the command line.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use weft_repository::{ServerSettings, Settings};
@@ -21,6 +21,14 @@ pub(super) fn with_options(mut settings: Settings, options: &Options) -> Setting
     let grpc = match (options.grpc_port, options.port, server.grpc_listen) {
         (Some(port), ..) => Some(at(listen, Some(port))),
         (None, None, Some(grpc)) => Some(at(grpc, None)),
+        (None, ..) => None,
+    };
+    server.admin_listen = match (options.admin_port, options.port, server.admin_listen) {
+        (Some(port), _, admin) => {
+            let host = admin.map_or(Ipv4Addr::LOCALHOST.into(), |admin| admin.ip());
+            Some(SocketAddr::new(host, port))
+        }
+        (None, None, admin) => admin,
         (None, ..) => None,
     };
     server.listen = Some(main);
@@ -57,6 +65,8 @@ pub(super) fn server_options(
 ) -> ServerOptions {
     let mut server = ServerOptions::new(settings.listen.unwrap_or_else(default_listen));
     server.grpc_address = settings.grpc_listen;
+    server.admin_address = settings.admin_listen;
+    server.otlp_endpoint.clone_from(&settings.otlp_endpoint);
     server.tenants = tenants;
     server.tls = settings.tls.clone();
     server.io_threads = options.io_threads.unwrap_or(server.io_threads);

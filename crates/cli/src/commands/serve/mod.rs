@@ -54,6 +54,10 @@ pub(crate) struct Options {
     /// A second port, for gRPC alone [default: as weft.toml says, else 8001; none where --port is given]
     #[arg(long, value_name = "PORT")]
     grpc_port: Option<u16>,
+    /// The port for metrics, status and traces, on loopback unless weft.toml says otherwise [default: as weft.toml says,
+    /// else 8002; none where --port is given]
+    #[arg(long, value_name = "PORT")]
+    admin_port: Option<u16>,
     /// Answer everybody who reaches the server, also from other machines, where no key is sent
     #[arg(long)]
     anonymous: bool,
@@ -148,5 +152,8 @@ fn announce(server: &Server, table: &ModelTable, is_private: bool) {
     ));
     if let Some(address) = server.grpc_address() {
         progress::note(format!("and on {address}, gRPC"));
+    }
+    if let Some(address) = server.admin_address() {
+        progress::note(format!("metrics, status and traces on http://{address}"));
     }
 }
