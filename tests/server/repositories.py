@@ -17,6 +17,14 @@ TRITON_TYPES = {
 MAX_BATCH = 64
 
 
+def placed(path, target):
+    """The same file under another name: a link where the disk has one, since models may be large."""
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copy(path, target)
+
+
 def save_identity(path, width=16):
     """An ONNX model that answers rows of `width` floats with themselves."""
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", width]) for name in ("input", "output")]
@@ -31,7 +39,7 @@ def weft_repository(folder, models):
     for name, path in models.items():
         version = os.path.join(folder, name, "1")
         os.makedirs(version)
-        shutil.copy(path, os.path.join(version, "model.onnx"))
+        placed(path, os.path.join(version, "model.onnx"))
     return folder
 
 
@@ -81,7 +89,7 @@ def triton_repository(folder, models, back_end="onnx", threads=0, more=""):
             source = {"onnx": "triton_onnx.py", "identity-python": "triton_identity.py"}[back_end]
             shutil.copy(os.path.join(PEERS_CODE, source), os.path.join(version, "model.py"))
         if back_end == "onnx":
-            shutil.copy(path, os.path.join(version, "model.onnx"))
+            placed(path, os.path.join(version, "model.onnx"))
         with open(os.path.join(folder, name, "config.pbtxt"), "w") as file:
             file.write(f'name: "{name}"\nbackend: "{"identity" if back_end == "identity" else "python"}"\nmax_batch_size: {MAX_BATCH}\n')
             file.write(f"input [ {triton_values(graph.input)} ]\noutput [ {triton_values(graph.output)} ]\n")

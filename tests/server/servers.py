@@ -122,9 +122,10 @@ def models_in(repository):
 
 
 def weft(binary, repository, folder, *options, name="weft", environment=None):
-    """`weft serve` over a repository. One port serves HTTP and gRPC."""
+    """`weft serve` over a repository. One port serves HTTP and gRPC; what it keeps of its own lies in `folder`."""
     port = free_port()
-    command = [binary, "serve", repository, "--host", "127.0.0.1", "--port", str(port), *map(str, options)]
+    state = os.path.join(folder, "state")
+    command = [binary, "serve", repository, "--host", "127.0.0.1", "--port", str(port), "--state", state, *map(str, options)]
     return Server(name, command, port, port, os.path.join(folder, f"{name}.log"), models_in(repository), environment)
 
 

@@ -28,20 +28,24 @@ def run(setting, contenders):
 
     with setting.start("weft", NAMES, settings) as server:
         search = setting.load(server, *asked(1), "--find-capacity", seconds=min(setting.seconds, 20))
-        carried = max((step["factor"] for step in search["steps"] if step["is_carried"]), default=1.0)
+        carried = search["carried_factor"]
+        if not carried:
+            raise RuntimeError(f"no load was carried: {search['steps'][-1]}")
         setting.load(server, *asked(SHARE * carried), seconds=SETTLING_S)
         settled_bytes, before = server.resident_bytes(), counts(server)
-        report = setting.load(server, *asked(SHARE * carried), seconds=setting.seconds)
+        # Without requests that the client does not count.
+        report = setting.load(server, *asked(SHARE * carried), seconds=setting.seconds, warm_up_s=0)
         after, ended_bytes = counts(server), server.resident_bytes()
     rows, lost = [], {}
     for name in NAMES:
         of = model(report, name)
         refused, failed = (sum(reason["count"] for reason in of[kind].values()) for kind in ("refused", "failed"))
         counted = after[name] - before[name]
-        lost[name] = of["due"] - of["answered"] - refused
+        lost[name] = of["due"] - counted - refused
         rows.append([name, of["due"], of["answered"], refused, failed + of["dropped"], counted, f"{of['attainment']:.2%}"])
     growth = ended_bytes / settled_bytes - 1
     print(table(["model", "due", "answered", "refused", "failed", "counted by the server", "in time"], rows))
+    print(f"lost: {sum(lost.values())} requests that the client sent and the server did not count")
     print(f"resident {settled_bytes / 1e6:.1f} MB, after {setting.seconds:.0f} s {ended_bytes / 1e6:.1f} MB: {growth:+.2%}")
     return {"factor": carried, "report": report, "counted": {name: after[name] - before[name] for name in NAMES}, "lost": lost,
             "settled_bytes": settled_bytes, "ended_bytes": ended_bytes}

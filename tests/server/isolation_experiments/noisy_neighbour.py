@@ -30,7 +30,7 @@ def run(setting, contenders):
             for key, rate in (("within_limit_ms", NOISY_LIMIT * 0.9), ("past_limit_ms", NOISY_LIMIT * TIMES)):
                 neighbour = setting.load_process(server, "--model", "resnet18", "--rate", rate, api_key=noisy["key"], seed=round_number + 50)
                 report = setting.load(server, *asked, api_key=quiet["key"], seed=round_number)
-                of_neighbour = model(json.loads(neighbour.communicate_json()), "resnet18")
+                of_neighbour = model(neighbour.report(), "resnet18")
                 results[key].append(percentile_ms(report, "mobilenet_v2"))
             results["noisy_answered_per_s"].append(of_neighbour["answered_per_s"])
             results["noisy_refused"].append({reason: of["count"] for reason, of in of_neighbour["refused"].items()})

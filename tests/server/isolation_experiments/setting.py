@@ -8,7 +8,6 @@ import servers
 from install import PEERS
 
 MODELS = os.path.join(PEERS, "models")
-CAPACITY_SPREAD = 0.05
 
 
 def zoo(weft, name):
@@ -45,12 +44,14 @@ class Setting:
         _, _, policy = kind.partition(":")
         return servers.weft(self.weft, home, self.folder, *(["--policy", policy] if policy else []), *options)
 
-    def load(self, server, *arguments, seconds=None, api_key="", seed=1):
+    def load(self, server, *arguments, **options):
         """One run of `weft load` over gRPC; gives back its report."""
-        return json.loads(self.load_process(server, *arguments, seconds=seconds, api_key=api_key, seed=seed).communicate_json())
+        return self.load_process(server, *arguments, **options).report()
 
-    def load_process(self, server, *arguments, seconds=None, api_key="", seed=1):
-        command = [self.weft, "load", server.grpc, "--protocol", "grpc", "--seconds", seconds or self.seconds, "--warm-up", self.warm_up_s,
+    def load_process(self, server, *arguments, seconds=None, warm_up_s=None, api_key="", seed=1):
+        """The same, while it still runs."""
+        warm_up_s = self.warm_up_s if warm_up_s is None else warm_up_s
+        command = [self.weft, "load", server.grpc, "--protocol", "grpc", "--seconds", seconds or self.seconds, "--warm-up", warm_up_s,
                    "--seed", seed, "--json", "-", *arguments]
         return LoadProcess([str(part) for part in command], api_key)
 
@@ -63,11 +64,12 @@ class LoadProcess:
         self.command = command
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
-    def communicate_json(self):
+    def report(self):
+        """What it saw, once it has ended."""
         out, errors = self.process.communicate()
         if not out:
             raise RuntimeError(f"{' '.join(self.command)}: {errors}")
-        return out
+        return json.loads(out)
 
 
 def model(report, name):

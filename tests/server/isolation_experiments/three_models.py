@@ -37,7 +37,7 @@ def run(setting, contenders):
         for contender in contenders[first:] + contenders[:first]:
             with setting.start(contender, NAMES, settings) as server:
                 report = setting.load(server, *arguments, "--find-capacity", seed=1 + 100 * round_number)
-            carried[contender].append(best_rate(report))
+            carried[contender].append(report["carried_per_s"] or 0.0)
             print(f"round {round_number + 1}: {contender} carries {carried[contender][-1]:.1f} requests/s", flush=True)
     own = statistics.median(carried[contenders[0]])
     rows = [[name, f"{statistics.median(runs):.1f}", f"±{spread(runs):.0%}" if min(runs) > 0 else "-", f"{own / max(statistics.median(runs), 1e-9):.2f}"]
@@ -46,8 +46,3 @@ def run(setting, contenders):
     print(table(["server", "requests/s with 99 % in time", "spread", f"{contenders[0]} to it"], rows))
     return {"alone_ms": alone, "slo_ms": slo, "carried_per_s": carried}
 
-
-def best_rate(report):
-    """The total rate of the heaviest load that was carried; 0 where none was."""
-    steps = [step for step in report["steps"] if step["is_carried"]]
-    return max((sum(of["due_per_s"] for of in step["models"]) for step in steps), default=0.0)
