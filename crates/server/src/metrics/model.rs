@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_costs_less_than_a_microsecond_to_count() {
+    fn a_request_costs_microseconds_at_most_to_count() {
         const COUNT: u32 = 100_000;
         let metrics = ModelMetrics::default();
         let start = Instant::now();
@@ -246,7 +246,7 @@ mod tests {
         }
         let each = start.elapsed() / COUNT;
         assert_eq!(metrics.counts().request_count(), u64::from(COUNT));
-        // Ten times what was aimed at: builds without optimisation and busy machines count too.
+        // Far more than it takes, since a busy machine takes the processor away meanwhile.
         assert!(each < Duration::from_micros(10), "{each:?}");
     }
 }
