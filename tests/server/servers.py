@@ -47,8 +47,9 @@ def stat_fields(process_id):
 class Server:
     """A running server. `http` and `grpc` are `host:port`, as the clients of tritonclient take them."""
 
-    def __init__(self, name, command, http_port, grpc_port, log, models=(), environment=None, folder=None):
+    def __init__(self, name, command, http_port, grpc_port, log, models=(), environment=None, folder=None, api_key=None):
         self.name, self.log, self.models = name, log, models
+        self.headers = {"X-API-Key": api_key} if api_key else {}
         self.http, self.grpc = f"127.0.0.1:{http_port}", f"127.0.0.1:{grpc_port}"
         self.command, self.environment, self.folder = command, {**os.environ, **(environment or {})}, folder
         self.process = None
@@ -71,7 +72,8 @@ class Server:
         """Whether the server and every model of the repository are ready: MLServer calls itself so before it has read any."""
         try:
             for path in ["/v2/health/ready", *(f"/v2/models/{model}/ready" for model in self.models)]:
-                with urllib.request.urlopen(f"http://{self.http}{path}", timeout=2) as answer:
+                request = urllib.request.Request(f"http://{self.http}{path}", headers=self.headers)
+                with urllib.request.urlopen(request, timeout=2) as answer:
                     if answer.status != 200:
                         return False
             return True
@@ -121,12 +123,15 @@ def models_in(repository):
     return sorted(entry.name for entry in os.scandir(repository) if entry.is_dir())
 
 
-def weft(binary, repository, folder, *options, name="weft", environment=None):
-    """`weft serve` over a repository. One port serves HTTP and gRPC; what it keeps of its own lies in `folder`."""
+def weft(binary, repository, folder, *options, name="weft", api_key=None):
+    """`weft serve` over a repository. One port serves HTTP and gRPC; what it keeps of its own lies in `folder`.
+
+    Where the repository's settings name tenants, `api_key` is what asks whether the models are ready.
+    """
     port = free_port()
     state = os.path.join(folder, "state")
     command = [binary, "serve", repository, "--host", "127.0.0.1", "--port", str(port), "--state", state, *map(str, options)]
-    return Server(name, command, port, port, os.path.join(folder, f"{name}.log"), models_in(repository), environment)
+    return Server(name, command, port, port, os.path.join(folder, f"{name}.log"), models_in(repository), api_key=api_key)
 
 
 def triton(repository, folder, *options, name="triton"):

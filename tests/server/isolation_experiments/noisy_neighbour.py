@@ -26,7 +26,7 @@ def run(setting, contenders):
     asked = ["--model", "mobilenet_v2", "--rate", QUIET_RATE, "--slo", f"{SLO_MS}ms"]
     results = {"within_limit_ms": [], "past_limit_ms": [], "noisy_answered_per_s": [], "noisy_refused": []}
     for round_number in range(setting.rounds):
-        with setting.start("weft", NAMES, settings) as server:
+        with setting.start("weft", NAMES, settings, quiet["key"]) as server:
             for key, rate in (("within_limit_ms", NOISY_LIMIT * 0.9), ("past_limit_ms", NOISY_LIMIT * TIMES)):
                 neighbour = setting.load_process(server, "--model", "resnet18", "--rate", rate, api_key=noisy["key"], seed=round_number + 50)
                 report = setting.load(server, *asked, api_key=quiet["key"], seed=round_number)

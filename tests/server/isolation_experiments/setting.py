@@ -27,7 +27,7 @@ class Setting:
         self.weft, self.seconds, self.rounds, self.warm_up_s, self.folder = options.weft, options.seconds, options.rounds, options.warm_up, folder
         self.count = 0
 
-    def start(self, kind, names, settings="", options=()):
+    def start(self, kind, names, settings="", api_key=None):
         """A server of these models. `kind` is `weft`, `weft:POLICY`, `mlserver`, or `triton`; `settings` is Weft's weft.toml."""
         self.count += 1
         home = os.path.join(self.folder, f"{self.count}-{kind.replace(':', '-')}")
@@ -42,7 +42,7 @@ class Setting:
         with open(os.path.join(home, "weft.toml"), "w") as file:
             file.write(settings)
         _, _, policy = kind.partition(":")
-        return servers.weft(self.weft, home, self.folder, *(["--policy", policy] if policy else []), *options)
+        return servers.weft(self.weft, home, self.folder, *(["--policy", policy] if policy else []), api_key=api_key)
 
     def load(self, server, *arguments, **options):
         """One run of `weft load` over gRPC; gives back its report."""
