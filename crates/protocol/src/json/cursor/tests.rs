@@ -57,7 +57,10 @@ proptest! {
     ) {
         let text = pieces.concat();
         let text = if is_wrapped { format!("[{text}]") } else { text };
-        prop_assert_eq!(is_json(&text), serde_json::from_str::<Value>(&text).is_ok(), "{}", text);
+        let read = serde_json::from_str::<Value>(&text);
+        // `2e312` is JSON that no `Value` holds: serde_json stops there and does not look at what follows.
+        prop_assume!(!read.as_ref().is_err_and(|problem| problem.to_string().starts_with("number out of range")));
+        prop_assert_eq!(is_json(&text), read.is_ok(), "{}", text);
     }
 
     #[test]
@@ -65,6 +68,12 @@ proptest! {
         let written = serde_json::to_string(&text).unwrap();
         prop_assert_eq!(Cursor::new(&written).text().unwrap(), text);
     }
+}
+
+#[test]
+fn a_number_that_no_float_holds_is_json() {
+    assert!(is_json("2e312"));
+    assert!(is_json("[-2e312, 2e-312]"));
 }
 
 #[test]
