@@ -5,7 +5,7 @@ use std::ops::Range;
 use weft_ir::{Dimension, Dimensions, Graph, GraphError, OperatorError, Tensor, Value, ValueId};
 
 use crate::rows::{joined, padded_rows, rows};
-use crate::{DeviceError, Executable, LoadedModel, Partition};
+use crate::{DeviceError, Executable, LoadedModel, Partition, Urgency};
 
 /// The most sizes that a model is prepared at.
 pub const MAX_BUCKETS: usize = 32;
@@ -135,8 +135,12 @@ impl Buckets {
         &*self.executables[bucket.min(self.sizes.len() - 1)]
     }
 
-    /// Runs a batch of any size.
+    /// Runs a batch of any size, in turn.
     pub fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+        self.run_parts(inputs, Urgency::InTurn)
+    }
+
+    fn run_parts(&self, inputs: &[Value], urgency: Urgency) -> Result<Vec<Value>, DeviceError> {
         let batch = self.batch(inputs)?;
         let in_model = |error: OperatorError| self.failed(&error);
         let mut results: Vec<Vec<Tensor>> = vec![Vec::new(); self.outputs.len()];
@@ -149,7 +153,8 @@ impl Buckets {
                 value => Ok(value.clone()),
             };
             let given = self.inputs.iter().zip(inputs).map(cut).collect::<Result<Vec<_>, _>>();
-            let outputs = self.executables[part.bucket].run(&given.map_err(in_model)?)?;
+            let executable = &*self.executables[part.bucket];
+            let outputs = urgency.run(executable, &given.map_err(in_model)?)?;
             for ((output, value), result) in self.outputs.iter().zip(outputs).zip(&mut results) {
                 let tensor = value.into_tensor().map_err(in_model)?;
                 match output {
@@ -168,18 +173,26 @@ impl Buckets {
 
     /// Runs the inputs of several callers as one batch, and gives each its own outputs. Where the batch fails, each is run
     /// alone, so that one caller's inputs fail no one else.
-    pub fn run_together(&self, callers: &[Vec<Value>]) -> Vec<Result<Vec<Value>, DeviceError>> {
+    pub fn run_together(
+        &self,
+        callers: &[Vec<Value>],
+        urgency: Urgency,
+    ) -> Vec<Result<Vec<Value>, DeviceError>> {
         let together = match callers {
             [] | [_] => None,
-            several => self.run_joined(several).ok(),
+            several => self.run_joined(several, urgency).ok(),
         };
         match together {
             Some(outputs) => outputs.into_iter().map(Ok).collect(),
-            None => callers.iter().map(|inputs| self.run(inputs)).collect(),
+            None => callers.iter().map(|inputs| self.run_parts(inputs, urgency)).collect(),
         }
     }
 
-    fn run_joined(&self, callers: &[Vec<Value>]) -> Result<Vec<Vec<Value>>, DeviceError> {
+    fn run_joined(
+        &self,
+        callers: &[Vec<Value>],
+        urgency: Urgency,
+    ) -> Result<Vec<Vec<Value>>, DeviceError> {
         let in_model = |error: OperatorError| self.failed(&error);
         let counts =
             callers.iter().map(|inputs| self.batch(inputs)).collect::<Result<Vec<_>, _>>()?;
@@ -198,7 +211,7 @@ impl Buckets {
             joined(&tensors).map(Into::into).map_err(in_model)
         };
         let inputs = self.inputs.iter().enumerate().map(join).collect::<Result<Vec<Value>, _>>()?;
-        let outputs = self.run(&inputs)?;
+        let outputs = self.run_parts(&inputs, urgency)?;
         let mut first = 0;
         let mut answers = Vec::with_capacity(callers.len());
         for count in counts {

@@ -5,6 +5,7 @@ mod error;
 mod inputs;
 mod rows;
 mod unit_set;
+mod urgency;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ pub use buckets::{Buckets, MAX_BUCKETS, bucket_sizes};
 pub use error::DeviceError;
 pub use inputs::check_inputs;
 pub use unit_set::UnitSet;
+pub use urgency::Urgency;
 
 /// One physical accelerator.
 pub trait Device: Send + Sync {
@@ -57,10 +59,16 @@ pub struct DeviceDescription {
     pub peak_gflops_per_unit: Option<f64>,
 }
 
-/// A set of units that runs one batch at a time.
+/// A set of units that runs one batch at a time, and where it can be interrupted, one more meanwhile.
 pub trait Partition: Send + Sync {
     /// The units it owns.
     fn units(&self) -> &UnitSet;
+
+    /// Whether [`Executable::interrupt`] runs at once while another executable of the partition runs; otherwise it waits
+    /// its turn.
+    fn can_interrupt(&self) -> bool {
+        false
+    }
 
     /// Prepares a loaded model for inputs of exactly these shapes, one per required input, on this partition.
     fn prepare(
@@ -86,6 +94,13 @@ pub trait LoadedModel: Send + Sync {
 pub trait Executable: Send + Sync {
     /// Runs it on one value per required input and waits for the outputs.
     fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError>;
+
+    /// Runs it like [`Executable::run`], at once: what runs on the partition pauses meanwhile and goes on afterwards, with
+    /// the results that it would have had. One interruption runs at a time, a second one waits for the first. Where the
+    /// partition cannot be interrupted, it waits its turn.
+    fn interrupt(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+        self.run(inputs)
+    }
 
     /// Runs it like [`Executable::run`], and says how long each step of the report took.
     fn time_steps(&self, inputs: &[Value]) -> Result<Vec<Duration>, DeviceError>;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weft_device::{Buckets, Partition};
+use weft_device::{Buckets, Partition, Urgency};
 use weft_ir::Value;
 use weft_scheduler::{LaunchId, PartitionId, Span, Time, UnitMask};
 
@@ -150,7 +150,7 @@ fn run(
             Err(error) => failed.push((place, error)),
         }
     }
-    let outputs = executables.run_together(&callers).into_iter();
+    let outputs = executables.run_together(&callers, Urgency::InTurn).into_iter();
     let mut outcomes: Vec<_> = outputs.map(|outputs| outputs.map_err(Into::into)).collect();
     for (place, error) in failed {
         outcomes.insert(place, Err(error));

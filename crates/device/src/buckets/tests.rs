@@ -11,6 +11,7 @@ use crate::{ExecutionReport, UnitSet};
 struct Noted {
     prepared: Mutex<Vec<usize>>,
     ran: Arc<Mutex<Vec<usize>>>,
+    interrupted: Arc<Mutex<Vec<usize>>>,
 }
 
 struct Model(Graph);
@@ -18,6 +19,7 @@ struct Model(Graph);
 struct Evaluated {
     graph: Graph,
     ran: Arc<Mutex<Vec<usize>>>,
+    interrupted: Arc<Mutex<Vec<usize>>>,
 }
 
 impl LoadedModel for Model {
@@ -46,15 +48,26 @@ impl Partition for Noted {
     ) -> Result<Box<dyn Executable>, DeviceError> {
         self.prepared.lock().unwrap().push(shapes[0][0]);
         let graph = model.graph().specialise_plainly(shapes).unwrap().graph().clone();
-        Ok(Box::new(Evaluated { graph, ran: self.ran.clone() }))
+        let (ran, interrupted) = (self.ran.clone(), self.interrupted.clone());
+        Ok(Box::new(Evaluated { graph, ran, interrupted }))
+    }
+}
+
+impl Evaluated {
+    fn evaluate(&self, inputs: &[Value], batches: &Mutex<Vec<usize>>) -> Vec<Value> {
+        batches.lock().unwrap().push(inputs[0].tensor().unwrap().shape()[0]);
+        let given: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
+        reference::evaluate(&self.graph, &given).unwrap()
     }
 }
 
 impl Executable for Evaluated {
     fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
-        self.ran.lock().unwrap().push(inputs[0].tensor().unwrap().shape()[0]);
-        let given: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
-        Ok(reference::evaluate(&self.graph, &given).unwrap())
+        Ok(self.evaluate(inputs, &self.ran))
+    }
+
+    fn interrupt(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+        Ok(self.evaluate(inputs, &self.interrupted))
     }
 
     fn time_steps(&self, _inputs: &[Value]) -> Result<Vec<Duration>, DeviceError> {
@@ -146,7 +159,7 @@ fn what_has_no_batch_runs_for_one_caller_at_a_time() {
     assert_eq!(buckets.sizes(), [1]);
     let mut other = inputs(1);
     other[1] = Tensor::vector(vec![1f32, 2.0]).into();
-    let apart = buckets.run_together(&[inputs(1), other.clone()]);
+    let apart = buckets.run_together(&[inputs(1), other.clone()], Urgency::InTurn);
     for (outputs, inputs) in apart.iter().zip([inputs(1), other]) {
         assert_eq!(outputs.as_ref().unwrap(), &buckets.run(&inputs).unwrap());
     }
@@ -192,7 +205,7 @@ fn callers_that_run_together_get_what_they_get_alone() {
     let partition = Noted::default();
     let buckets = buckets(&partition, &[1, 4]).unwrap();
     let callers = [inputs(1), inputs(2), inputs(1)];
-    let together = buckets.run_together(&callers);
+    let together = buckets.run_together(&callers, Urgency::InTurn);
     assert_eq!(*partition.ran.lock().unwrap(), [4]);
     for (inputs, outputs) in callers.iter().zip(together) {
         assert_eq!(outputs.unwrap(), buckets.run(inputs).unwrap());
@@ -204,10 +217,33 @@ fn one_callers_inputs_fail_no_one_else() {
     let buckets = buckets(&Noted::default(), &[1, 4]).unwrap();
     let mut other = inputs(1);
     other[1] = Tensor::vector(vec![1f32, 2.0]).into();
-    let results = buckets.run_together(&[inputs(1), Vec::new(), other.clone()]);
+    let callers = [inputs(1), Vec::new(), other.clone()];
+    let results = buckets.run_together(&callers, Urgency::InTurn);
     let failed: Vec<bool> = results.iter().map(Result::is_err).collect();
     assert_eq!(failed, [false, true, false]);
     // What all callers must have in common and do not: each is run alone.
-    let apart = buckets.run_together(&[inputs(1), other.clone()]);
+    let apart = buckets.run_together(&[inputs(1), other.clone()], Urgency::InTurn);
     assert_eq!(apart[1].as_ref().unwrap(), &buckets.run(&other).unwrap());
+}
+
+#[test]
+fn what_is_to_run_at_once_interrupts_whether_joined_cut_or_alone() {
+    let partition = Noted::default();
+    let buckets = buckets(&partition, &[1, 4]).unwrap();
+    let mut other = inputs(2);
+    other[1] = Tensor::vector(vec![1f32, 2.0]).into();
+    for (callers, batches) in [
+        (vec![inputs(1)], vec![1]),
+        (vec![inputs(1), inputs(2)], vec![4]),
+        (vec![inputs(3), inputs(2)], vec![4, 1]),
+        (vec![inputs(1), other], vec![1, 4]),
+    ] {
+        let outcomes = buckets.run_together(&callers, Urgency::AtOnce);
+        assert_eq!(std::mem::take(&mut *partition.interrupted.lock().unwrap()), batches);
+        assert!(partition.ran.lock().unwrap().is_empty());
+        for (inputs, outputs) in callers.iter().zip(outcomes) {
+            assert_eq!(outputs.unwrap(), buckets.run(inputs).unwrap());
+        }
+        partition.ran.lock().unwrap().clear();
+    }
 }
