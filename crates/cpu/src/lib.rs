@@ -7,6 +7,7 @@ mod device;
 pub mod gemm;
 mod isa;
 pub mod kernels;
+mod lane;
 mod model;
 mod partition;
 mod peak;

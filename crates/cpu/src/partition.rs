@@ -1,33 +1,13 @@
-//! A partition of cores: a pinned pool and the arena that its models share, since one batch runs there at a time.
+//! A partition of cores, on which one batch runs at a time, and can be interrupted by another.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
 
+use crate::lane::Lane;
 use crate::model::CpuModel;
 use crate::plan::{CpuExecutable, build, let_go};
-use crate::{AlignedBuffer, Isa, Pool, Priority};
-
-/// What runs on one partition: its pool, and its arena.
-pub(crate) struct Lane {
-    pub(crate) pool: Pool,
-    pub(crate) arena: Mutex<Arena>,
-}
-
-/// Memory for activations, grown to the largest plan that has run.
-pub(crate) struct Arena(AlignedBuffer);
-
-impl Arena {
-    /// The first `elements` values, whose content is whatever was left there.
-    pub(crate) fn of_at_least(&mut self, elements: usize) -> Result<&mut [f32], DeviceError> {
-        if self.0.len() < elements {
-            self.0 = AlignedBuffer::empty();
-            self.0 = AlignedBuffer::zeroed(elements)
-                .map_err(|error| DeviceError::Failed(error.to_string()))?;
-        }
-        Ok(&mut self.0[..elements])
-    }
-}
+use crate::{Isa, Priority};
 
 /// A set of cores with a worker pinned to each.
 pub(crate) struct CpuPartition {
@@ -38,16 +18,18 @@ pub(crate) struct CpuPartition {
 
 impl CpuPartition {
     pub(crate) fn new(units: &UnitSet, isa: Isa, priority: Priority) -> Result<Self, DeviceError> {
-        let pool = Pool::with_priority(units.as_slice(), isa, priority)
-            .map_err(|error| DeviceError::Failed(error.to_string()))?;
-        let arena = Mutex::new(Arena(AlignedBuffer::empty()));
-        Ok(Self { units: units.clone(), isa, lane: Arc::new(Lane { pool, arena }) })
+        let lane = Arc::new(Lane::new(units, isa, priority)?);
+        Ok(Self { units: units.clone(), isa, lane })
     }
 }
 
 impl Partition for CpuPartition {
     fn units(&self) -> &UnitSet {
         &self.units
+    }
+
+    fn can_interrupt(&self) -> bool {
+        true
     }
 
     fn prepare(

@@ -1,6 +1,7 @@
 //! Owns worker pools: one pinned thread per core, which run a closure together and sleep in between.
 
 mod barrier;
+mod gate;
 mod priority;
 mod worker;
 
@@ -11,6 +12,7 @@ use std::thread::{JoinHandle, ThreadId};
 
 use crate::Isa;
 use barrier::{Barrier, Poisoned};
+use gate::Gate;
 pub use priority::Priority;
 pub use worker::{Scratch, Worker};
 
@@ -64,7 +66,12 @@ pub struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     one_run: Mutex<()>,
+    /// The core of each worker, if it has one.
+    places: Vec<Option<usize>>,
     isa: Isa,
+    priority: Priority,
+    /// Of the pool that sleeps while this one runs.
+    interrupted: Option<Arc<Shared>>,
 }
 
 /// What the workers of one pool and its callers share.
@@ -73,6 +80,8 @@ struct Shared {
     wake: Condvar,
     done: Condvar,
     barrier: Barrier,
+    /// Closed while the pool is interrupted.
+    gate: Gate,
 }
 
 #[derive(Default)]
@@ -115,15 +124,27 @@ impl Pool {
                 return Err(PoolError::Pin { core });
             }
         }
-        Self::start(cores.iter().map(|&core| Some(core)).collect(), isa, priority)
+        Self::start(cores.iter().map(|&core| Some(core)).collect(), isa, priority, None)
     }
 
     /// `count` workers that run wherever the operating system puts them; for tests and one-off work.
     pub fn unpinned(count: usize, isa: Isa) -> Result<Self, PoolError> {
-        Self::start(vec![None; count], isa, Priority::Normal)
+        Self::start(vec![None; count], isa, Priority::Normal, None)
     }
 
-    fn start(places: Vec<Option<usize>>, isa: Isa, priority: Priority) -> Result<Self, PoolError> {
+    /// As many workers on the same cores, whose runs interrupt those of this pool: while one is under way, the workers of
+    /// this pool sleep from their next task or barrier on.
+    pub fn interrupter(&self) -> Result<Self, PoolError> {
+        let interrupted = Some(self.shared.clone());
+        Self::start(self.places.clone(), self.isa, self.priority, interrupted)
+    }
+
+    fn start(
+        places: Vec<Option<usize>>,
+        isa: Isa,
+        priority: Priority,
+        interrupted: Option<Arc<Shared>>,
+    ) -> Result<Self, PoolError> {
         if places.is_empty() {
             return Err(PoolError::Empty);
         }
@@ -132,21 +153,26 @@ impl Pool {
             wake: Condvar::new(),
             done: Condvar::new(),
             barrier: Barrier::new(places.len()),
+            gate: Gate::open(),
         });
         // From here on, dropping the pool stops and joins whatever has started.
         let mut pool = Self {
             shared: shared.clone(),
             threads: Vec::with_capacity(places.len()),
             one_run: Mutex::new(()),
+            places,
             isa,
+            priority,
+            interrupted,
         };
         let (report, reports) = mpsc::channel();
-        for (index, place) in places.iter().copied().enumerate() {
+        for (index, place) in pool.places.iter().copied().enumerate() {
             let shared = shared.clone();
             let report = report.clone();
-            let name = match place {
-                Some(core) => format!("weft-core-{core}"),
-                None => format!("weft-worker-{index}"),
+            let name = match (place, &pool.interrupted) {
+                (Some(core), None) => format!("weft-core-{core}"),
+                (Some(core), Some(_)) => format!("weft-urgent-{core}"),
+                (None, _) => format!("weft-worker-{index}"),
             };
             let body = move || {
                 let outcome = settle(place, priority);
@@ -197,6 +223,7 @@ impl Pool {
             return Err(PoolError::Nested);
         }
         let _one_run = self.one_run.lock().unwrap_or_else(PoisonError::into_inner);
+        let _interruption = self.interrupted.as_ref().map(|other| other.gate.close());
         let body: &(dyn Fn(&Worker) + Sync) = &body;
         // SAFETY: only the lifetime changes; this function does not return before `unfinished` is zero, and then no
         // worker uses the closure any more.
@@ -252,7 +279,7 @@ fn settle(place: Option<usize>, priority: Priority) -> Result<(), PoolError> {
 
 /// The life of a worker: sleep until there is a run, take part in it, tell the caller, and again.
 fn serve(shared: &Shared, index: usize, isa: Isa) {
-    let worker = Worker::new(index, isa, &shared.barrier);
+    let worker = Worker::new(index, isa, &shared.barrier, &shared.gate);
     let mut last_epoch = 0;
     loop {
         let job = {

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use weft_device::{DeviceError, Executable, ExecutionReport, check_inputs};
+use weft_device::{DeviceError, Executable, ExecutionReport, Urgency, check_inputs};
 use weft_ir::{Tensor, Value};
 
 use super::ExecutionPlan;
 use super::kernel::Call;
 use super::memory::Memory;
 use super::slot::Slot;
-use crate::partition::Lane;
+use crate::lane::Lane;
 use crate::{Pool, PoolError, Worker};
 
 /// A model at fixed shapes on one partition of cores.
@@ -29,11 +29,13 @@ impl CpuExecutable {
     fn run_observed(
         &self,
         inputs: &[Value],
+        urgency: Urgency,
         after_step: impl Fn(usize) + Sync,
     ) -> Result<Vec<Value>, DeviceError> {
         let expected = self.plan.inputs.iter().map(|(name, fact)| (name.as_str(), fact));
         check_inputs(&self.model, expected, inputs)?;
-        let mut arena = self.lane.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        let track = self.lane.track(urgency)?;
+        let mut arena = track.arena();
         let arena = arena.of_at_least(self.plan.report.arena_bytes / size_of::<f32>())?;
         let mut outputs: Vec<Vec<f32>> = self
             .plan
@@ -46,7 +48,7 @@ impl CpuExecutable {
             .collect();
         let shared = outputs.iter_mut().map(Vec::as_mut_slice).collect();
         let memory = Memory::new(arena, inputs, shared, self.plan.heap_slots);
-        self.run_on_workers(|worker| {
+        self.run_on_workers(&track.pool, |worker| {
             for (steps, chunks) in &self.plan.segments {
                 for (chunk, index) in
                     (0..*chunks).flat_map(|chunk| steps.clone().map(move |index| (chunk, index)))
@@ -101,9 +103,9 @@ impl CpuExecutable {
             .collect()
     }
 
-    /// On the partition's workers, or on the calling thread where waking them would take longer than the work.
-    fn run_on_workers(&self, body: impl Fn(&Worker) + Sync) -> Result<(), PoolError> {
-        let pool = &self.lane.pool;
+    /// On the pool's workers, or on the calling thread where waking them would take longer than the work; pausing those of
+    /// an interrupted pool would too.
+    fn run_on_workers(&self, pool: &Pool, body: impl Fn(&Worker) + Sync) -> Result<(), PoolError> {
         match self.plan.is_small() {
             true => Pool::run_alone(pool.isa(), body),
             false => pool.run(body),
@@ -113,12 +115,16 @@ impl CpuExecutable {
 
 impl Executable for CpuExecutable {
     fn run(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
-        self.run_observed(inputs, |_| {})
+        self.run_observed(inputs, Urgency::InTurn, |_| {})
+    }
+
+    fn interrupt(&self, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+        self.run_observed(inputs, Urgency::AtOnce, |_| {})
     }
 
     fn time_steps(&self, inputs: &[Value]) -> Result<Vec<Duration>, DeviceError> {
         let times = Mutex::new((Instant::now(), vec![Duration::ZERO; self.plan.steps.len()]));
-        self.run_observed(inputs, |index| {
+        self.run_observed(inputs, Urgency::InTurn, |index| {
             let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
             let elapsed = now.duration_since(std::mem::replace(&mut times.0, now));

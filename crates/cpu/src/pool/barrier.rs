@@ -3,6 +3,8 @@
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::gate::Gate;
+
 /// How often a waiting worker looks before it starts to give its core away.
 const SPIN_LIMIT: u32 = 4096;
 
@@ -53,8 +55,8 @@ impl Barrier {
         self.next_task.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Waits for all workers; unwinds if one of them cannot come any more.
-    pub(super) fn wait(&self) {
+    /// Waits for all workers, asleep while the gate is closed; unwinds if one of them cannot come any more.
+    pub(super) fn wait(&self, gate: &Gate) {
         if self.count == 1 {
             return;
         }
@@ -71,6 +73,7 @@ impl Barrier {
             if self.is_broken(generation) {
                 resume_unwind(Box::new(Poisoned));
             }
+            gate.pass();
             if looks < SPIN_LIMIT {
                 looks += 1;
                 std::hint::spin_loop();

@@ -3,6 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
+mod interruption;
+
 fn pool(count: usize) -> Pool {
     Pool::unpinned(count, Isa::Portable).unwrap()
 }

@@ -4,7 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 
 use super::barrier::Barrier;
+use super::gate::Gate;
 use crate::{AlignedBuffer, Isa};
+
+/// The gate of workers that nothing interrupts.
+static ALWAYS_OPEN: Gate = Gate::open();
 
 /// One thread's part in a run.
 pub struct Worker<'pool> {
@@ -12,14 +16,16 @@ pub struct Worker<'pool> {
     isa: Isa,
     /// Absent for a worker without companions.
     barrier: Option<&'pool Barrier>,
+    /// Where it sleeps while its pool is interrupted.
+    gate: &'pool Gate,
     in_task: Cell<bool>,
     spare: RefCell<Vec<AlignedBuffer>>,
 }
 
 impl<'pool> Worker<'pool> {
-    pub(super) fn new(index: usize, isa: Isa, barrier: &'pool Barrier) -> Self {
+    pub(super) fn new(index: usize, isa: Isa, barrier: &'pool Barrier, gate: &'pool Gate) -> Self {
         let barrier = (barrier.count() > 1).then_some(barrier);
-        Self { index, isa, barrier, in_task: Cell::new(false), spare: RefCell::default() }
+        Self { index, isa, barrier, gate, in_task: Cell::new(false), spare: RefCell::default() }
     }
 
     /// A worker without companions that runs on the calling thread.
@@ -28,6 +34,7 @@ impl<'pool> Worker<'pool> {
             index: 0,
             isa,
             barrier: None,
+            gate: &ALWAYS_OPEN,
             in_task: Cell::new(false),
             spare: RefCell::default(),
         }
@@ -51,8 +58,9 @@ impl<'pool> Worker<'pool> {
     /// Waits until every worker of the run is here. What they wrote before is visible after.
     pub fn barrier(&self) {
         assert!(!self.in_task.get(), "a task of a parallel loop cannot wait for other workers");
+        self.gate.pass();
         if let Some(barrier) = self.barrier {
-            barrier.wait();
+            barrier.wait(self.gate);
         }
     }
 
@@ -64,12 +72,16 @@ impl<'pool> Worker<'pool> {
     pub fn parallel(&self, task_count: usize, mut task: impl FnMut(usize)) {
         assert!(!self.in_task.get(), "a task of a parallel loop cannot start another one");
         let Some(barrier) = self.barrier else {
-            (0..task_count).for_each(task);
+            for index in 0..task_count {
+                self.gate.pass();
+                task(index);
+            }
             return;
         };
         self.in_task.set(true);
         let leave = LeaveTask(&self.in_task);
         loop {
+            self.gate.pass();
             let index = barrier.claim();
             if index >= task_count {
                 break;
@@ -77,7 +89,7 @@ impl<'pool> Worker<'pool> {
             task(index);
         }
         drop(leave);
-        barrier.wait();
+        barrier.wait(self.gate);
     }
 
     /// A buffer of `elements` values, aligned to 64 bytes, whose contents are whatever was left there.
