@@ -57,7 +57,9 @@ pub enum Action {
     Deactivate(PartitionId),
     /// A partition that is not active is needed no more.
     Discard(PartitionId),
-    /// Run requests of one model together on an active partition that runs nothing and has the model ready.
+    /// Run requests of one model together on an active partition that runs nothing and has the model ready. Where the device
+    /// [can interrupt](crate::ServedDevice::can_interrupt), the partition may run one other launch, which pauses until this
+    /// one has ended.
     Launch {
         /// The new launch.
         launch: LaunchId,

@@ -39,6 +39,8 @@ pub struct ServedDevice {
     pub bandwidth_bytes_per_s: f64,
     /// Of its memory.
     pub memory_bytes: u64,
+    /// Whether a launch can interrupt another on the same partition, which pauses meanwhile.
+    pub can_interrupt: bool,
 }
 
 impl ServedDevice {

@@ -91,6 +91,7 @@ mod tests {
             units: 1,
             bandwidth_bytes_per_s: 1e12,
             memory_bytes: 1 << 30,
+            can_interrupt: false,
             preparation: Span::ZERO,
             preparation_per_model: Span::from_us(1000.0),
             planning: Span::from_us(100_000.0),

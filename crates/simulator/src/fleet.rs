@@ -240,6 +240,7 @@ mod tests {
             units: 4,
             bandwidth_bytes_per_s: 1e12,
             memory_bytes: 8 << 20,
+            can_interrupt: false,
             preparation: Span::from_us(100.0),
             preparation_per_model: Span::from_us(1000.0),
             planning: Span::from_us(100_000.0),

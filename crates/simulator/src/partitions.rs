@@ -8,13 +8,16 @@ struct Partition {
     id: PartitionId,
     units: UnitMask,
     is_active: bool,
-    is_busy: bool,
+    /// How many run or are paused.
+    launches: u32,
     ready: Vec<ModelId>,
 }
 
 /// All partitions that were prepared and not discarded.
 pub(crate) struct Partitions {
     device: UnitMask,
+    /// How many launches a partition may have: one that runs, and where the device can interrupt, one that is paused.
+    most_launches: u32,
     /// Units of active partitions.
     taken: UnitMask,
     /// By id: there are few, and they come and go.
@@ -22,9 +25,14 @@ pub(crate) struct Partitions {
 }
 
 impl Partitions {
-    /// None yet, on a device of so many units.
-    pub(crate) fn new(units: u32) -> Self {
-        Self { device: UnitMask::range(0, units), taken: UnitMask::EMPTY, partitions: Vec::new() }
+    /// None yet, on a device of so many units, where a launch can interrupt another or cannot.
+    pub(crate) fn new(units: u32, can_interrupt: bool) -> Self {
+        Self {
+            device: UnitMask::range(0, units),
+            most_launches: 1 + u32::from(can_interrupt),
+            taken: UnitMask::EMPTY,
+            partitions: Vec::new(),
+        }
     }
 
     /// A partition is about to be prepared.
@@ -40,7 +48,7 @@ impl Partitions {
             Ok(_) => Ok(()),
             Err(place) => {
                 let ready = Vec::new();
-                let partition = Partition { id, units, is_active: false, is_busy: false, ready };
+                let partition = Partition { id, units, is_active: false, launches: 0, ready };
                 self.partitions.insert(place, partition);
                 Ok(())
             }
@@ -72,7 +80,7 @@ impl Partitions {
     /// A partition gives its units back.
     pub(crate) fn deactivate(&mut self, id: PartitionId) -> Result<UnitMask, Violation> {
         let partition = self.active(id)?;
-        if partition.is_busy {
+        if partition.launches > 0 {
             return Err(Violation::PartitionBusy(id));
         }
         partition.is_active = false;
@@ -94,20 +102,22 @@ impl Partitions {
         id: PartitionId,
         model: ModelId,
     ) -> Result<UnitMask, Violation> {
+        let most = self.most_launches;
         let partition = self.active(id)?;
         if partition.ready.binary_search(&model).is_err() {
             return Err(Violation::ModelNotReady { partition: id, model });
         }
-        if std::mem::replace(&mut partition.is_busy, true) {
+        if partition.launches == most {
             return Err(Violation::PartitionBusy(id));
         }
+        partition.launches += 1;
         Ok(partition.units)
     }
 
     /// What ran on a partition has ended.
     pub(crate) fn release(&mut self, id: PartitionId) {
         let partition = self.get(id).expect("a busy partition is active, and kept");
-        partition.is_busy = false;
+        partition.launches -= 1;
     }
 
     fn get(&mut self, id: PartitionId) -> Result<&mut Partition, Violation> {
@@ -138,7 +148,7 @@ mod tests {
     const MODEL: ModelId = ModelId(0);
 
     fn prepared() -> Partitions {
-        let mut partitions = Partitions::new(4);
+        let mut partitions = Partitions::new(4, false);
         partitions.prepare(ONE, UnitMask::range(0, 3)).unwrap();
         partitions.prepare(OTHER, UnitMask::range(2, 2)).unwrap();
         assert!(partitions.make_ready(ONE, &[MODEL]));
@@ -183,5 +193,17 @@ mod tests {
         assert_eq!(partitions.deactivate(ONE), Err(Violation::PartitionBusy(ONE)));
         partitions.release(ONE);
         assert!(partitions.occupy(ONE, MODEL).is_ok());
+    }
+
+    #[test]
+    fn where_the_device_can_interrupt_one_more_runs() {
+        let mut partitions = Partitions { most_launches: 2, ..prepared() };
+        partitions.activate(ONE).unwrap();
+        assert!(partitions.occupy(ONE, MODEL).is_ok() && partitions.occupy(ONE, MODEL).is_ok());
+        assert_eq!(partitions.occupy(ONE, MODEL), Err(Violation::PartitionBusy(ONE)));
+        partitions.release(ONE);
+        assert_eq!(partitions.deactivate(ONE), Err(Violation::PartitionBusy(ONE)));
+        partitions.release(ONE);
+        assert!(partitions.deactivate(ONE).is_ok());
     }
 }

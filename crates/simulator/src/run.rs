@@ -111,7 +111,7 @@ impl<'a, O: Observer> Run<'a, O> {
             arrivals: EventQueue::new(),
             queue: EventQueue::new(),
             open: OpenRequests::default(),
-            partitions: Partitions::new(world.units),
+            partitions: Partitions::new(world.units, world.can_interrupt),
             running: Running::new(),
             durations: Durations::new(world),
             noise: Normal::new(1.0, world.noise).ok().filter(|_| world.noise > 0.0),
@@ -250,11 +250,13 @@ impl<'a, O: Observer> Run<'a, O> {
 
     /// The next execution ends, and its requests are answered.
     fn finish(&mut self, now: Time) -> Option<LaunchId> {
-        let Execution { launch, partition, units, unit_count, model, requests, started, .. } =
-            self.running.end_next()?;
+        let ended = self.running.end_next()?;
+        let Execution { launch, partition, units, unit_count, model, started, paused, .. } = ended;
+        let requests = ended.requests;
         self.partitions.release(partition);
         self.last_activity = now;
-        self.outcome.busy_unit_seconds += now.since(started).seconds() * f64::from(unit_count);
+        let ran = now.since(started).saturating_sub(paused);
+        self.outcome.busy_unit_seconds += ran.seconds() * f64::from(unit_count);
         self.outcome.length = now.since(Time::START);
         let outcome = &mut self.outcome.models[model.index()];
         for &id in &requests {
@@ -377,6 +379,7 @@ impl<'a, O: Observer> Run<'a, O> {
             model,
             requests,
             started: now,
+            paused: Span::ZERO,
             ends,
             memory,
         };

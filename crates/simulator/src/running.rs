@@ -1,9 +1,10 @@
-//! What runs, and when it will end. Executions have their units for themselves and share the device's memory: while all
+//! What runs, and when it will end. An execution that begins on a partition where another runs interrupts it: that one goes on
+//! when it has ended. Executions have their units for themselves and share the device's memory: while all
 //! together ask for more than its bandwidth, each runs as much slower as the latency function's formula says, and
 //! whenever one begins or ends, the ends of all others move.
 
 use weft_scheduler::{
-    LaunchId, MemoryShare, ModelId, PartitionId, RequestId, Time, UnitMask, memory_stretch,
+    LaunchId, MemoryShare, ModelId, PartitionId, RequestId, Span, Time, UnitMask, memory_stretch,
 };
 
 /// One launch that runs.
@@ -16,6 +17,8 @@ pub(crate) struct Execution {
     pub(crate) model: ModelId,
     pub(crate) requests: Vec<RequestId>,
     pub(crate) started: Time,
+    /// How long it was paused.
+    pub(crate) paused: Span,
     /// When it ends if nothing else begins or ends before; at first, when it would end alone.
     pub(crate) ends: Time,
     /// Of its time alone.
@@ -29,10 +32,18 @@ impl Execution {
     }
 }
 
-/// All launches that run.
+/// An execution that was interrupted, when, and how long it would still take alone.
+struct Paused {
+    execution: Execution,
+    since: Time,
+    left: Span,
+}
+
+/// All launches that run or are paused.
 pub(crate) struct Running {
-    /// In the order of their launches.
+    /// Those that run, in the order in which they began or went on.
     executions: Vec<Execution>,
+    paused: Vec<Paused>,
     /// How many times longer memory takes than for one alone.
     stretch: f64,
     /// The place of the one that ends first, and when.
@@ -41,7 +52,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn new() -> Self {
-        Self { executions: Vec::new(), stretch: 1.0, next: None }
+        Self { executions: Vec::new(), paused: Vec::new(), stretch: 1.0, next: None }
     }
 
     /// When the next execution ends.
@@ -51,6 +62,16 @@ impl Running {
 
     /// An execution begins now, which would end alone at its `ends`.
     pub(crate) fn begin(&mut self, execution: Execution, now: Time) {
+        let is_beneath = |other: &Execution| other.partition == execution.partition;
+        if let Some(place) = self.executions.iter().position(is_beneath) {
+            let execution = self.executions.remove(place);
+            let left = execution.ends.since(now) * execution.slowdown(self.stretch).recip();
+            self.paused.push(Paused { execution, since: now, left });
+        }
+        self.put(execution, now);
+    }
+
+    fn put(&mut self, execution: Execution, now: Time) {
         self.executions.push(execution);
         let place = self.executions.len() - 1;
         let stretch = memory_stretch(self.executions.iter().map(|execution| execution.memory));
@@ -70,6 +91,12 @@ impl Running {
             _ => memory_stretch(self.executions.iter().map(|execution| execution.memory)),
         };
         self.stretch_to(stretch, now);
+        let is_beneath = |paused: &Paused| paused.execution.partition == execution.partition;
+        if let Some(place) = self.paused.iter().position(is_beneath) {
+            let Paused { execution, since, left } = self.paused.remove(place);
+            let paused = execution.paused + now.since(since);
+            self.put(Execution { ends: now + left, paused, ..execution }, now);
+        }
         Some(execution)
     }
 
@@ -88,10 +115,8 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use weft_scheduler::Span;
-
     use super::*;
+    use proptest::prelude::*;
 
     const BANDWIDTH: f64 = 1e9;
 
@@ -110,6 +135,7 @@ mod tests {
             model: ModelId(0),
             requests: Vec::new(),
             started: at(start_us),
+            paused: Span::ZERO,
             ends: at(start_us) + alone,
             memory: MemoryShare::of(bytes, alone, BANDWIDTH),
         }
@@ -165,6 +191,21 @@ mod tests {
         // of its bytes left and the memory for itself.
         let ends = play(vec![execution(0, 0.0, 100.0, 1e5), execution(1, 50.0, 100.0, 1e5)]);
         assert!(is_near(ends[0], 150.0) && is_near(ends[1], 200.0), "{ends:?}");
+    }
+
+    #[test]
+    fn what_is_interrupted_goes_on_afterwards() {
+        let on_one_partition = |launch, start, us| Execution {
+            partition: PartitionId(0),
+            ..execution(launch, start, us, 0.0)
+        };
+        let ends = play(vec![
+            on_one_partition(0, 0.0, 100.0),
+            on_one_partition(1, 30.0, 20.0),
+            on_one_partition(2, 60.0, 10.0),
+            execution(3, 0.0, 100.0, 0.0),
+        ]);
+        assert_eq!(ends, [at(130.0), at(50.0), at(70.0), at(100.0)]);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct World {
     pub bandwidth_bytes_per_s: f64,
     /// Of the device's memory.
     pub memory_bytes: u64,
+    /// Whether a launch can interrupt another on the same partition.
+    pub can_interrupt: bool,
     /// How long making a partition ready takes while serving, and each model on it. Before the first request comes,
     /// everything has the time that it takes.
     pub preparation: Span,
@@ -91,6 +93,7 @@ impl World {
             units: self.units,
             bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
             memory_bytes: self.memory_bytes,
+            can_interrupt: self.can_interrupt,
         }
     }
 }

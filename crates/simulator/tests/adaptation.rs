@@ -33,6 +33,7 @@ fn world(models: Vec<SimulatedModel>, seconds: f64) -> World {
         units: UNITS,
         bandwidth_bytes_per_s: 1e12,
         memory_bytes: 1 << 30,
+        can_interrupt: false,
         preparation: Span::from_us(2_000.0),
         preparation_per_model: Span::from_us(73_000.0),
         planning: Span::from_us(200_000.0),

@@ -29,6 +29,7 @@ fn play(models: Vec<SimulatedModel>) -> Outcome {
         units: 1,
         bandwidth_bytes_per_s: 1e12,
         memory_bytes: 1 << 30,
+        can_interrupt: false,
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::ZERO,
         planning: Span::ZERO,

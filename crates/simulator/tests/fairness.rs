@@ -63,6 +63,7 @@ fn play(tenants: &[Tenant], noise: f64) -> Vec<(ModelOutcome, f64)> {
         units: 1,
         bandwidth_bytes_per_s: 1e12,
         memory_bytes: 1 << 30,
+        can_interrupt: false,
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),

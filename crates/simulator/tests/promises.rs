@@ -64,6 +64,7 @@ fn world(kind: Kind, seed: u64) -> World {
         units: UNITS,
         bandwidth_bytes_per_s: 4.8e12,
         memory_bytes: 1 << 37,
+        can_interrupt: false,
         preparation: Span::from_us(2000.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),

@@ -166,6 +166,7 @@ mod tests {
             units: 4,
             bandwidth_bytes_per_s: 1e12,
             memory_bytes,
+            can_interrupt: false,
         }
     }
 

@@ -4,12 +4,15 @@ use super::outlook::{Cost, Outlook, Work};
 use super::shares::Headroom;
 use crate::time::{Span, Time};
 
-/// A batch that will run: so many of a model's requests, in the order in which they wait.
+/// A batch that will run: so many of a model's requests, in the order in which they wait; or what is left of one that is
+/// paused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Upcoming {
     /// The model's place in the lane.
     pub(super) place: usize,
-    /// At least 1.
+    /// Whether it is what is left of a batch, whose requests wait no more.
+    pub(super) is_paused: bool,
+    /// Requests, at least 1.
     pub(super) count: u32,
     /// The earliest of its requests'.
     pub(super) deadline: Time,
@@ -21,6 +24,11 @@ pub(super) struct Upcoming {
 }
 
 impl Upcoming {
+    /// Whether it is made of requests of a model that wait.
+    pub(super) fn is_of(&self, place: usize) -> bool {
+        self.place == place && !self.is_paused
+    }
+
     fn is_kept_by(&self, outlook: Outlook) -> bool {
         outlook.keeps(self.deadline, self.certainty)
     }
@@ -44,6 +52,8 @@ pub(super) enum Spot {
     Joined(usize, Cost),
     /// In a new batch, before the one of this index.
     New(usize, Cost),
+    /// At once, in a new batch, before what is left of the one that runs.
+    Interrupting { own: Cost, rest: Cost },
 }
 
 /// Batches in the order in which they run: by deadline, unless a later one cannot wait.
@@ -65,7 +75,7 @@ impl Agenda {
         let Newcomer { place, deadline, certainty, headroom, .. } = newcomer;
         let last_own = match newcomer.is_first {
             true => None,
-            false => self.upcoming.iter().rposition(|batch| batch.place == place),
+            false => self.upcoming.iter().rposition(|batch| batch.is_of(place)),
         };
         if let Some(last) = last_own {
             let batch = &self.upcoming[last];
@@ -99,7 +109,7 @@ impl Agenda {
             Spot::Joined(index, cost) => {
                 cost.duration.saturating_sub(self.upcoming[index].cost.duration)
             }
-            Spot::New(_, cost) => cost.duration,
+            Spot::New(_, cost) | Spot::Interrupting { own: cost, .. } => cost.duration,
         }
     }
 
@@ -155,6 +165,11 @@ impl Agenda {
     /// Takes in one more request at a spot that was found just now.
     pub(super) fn take_in(&mut self, newcomer: Newcomer, spot: Spot) {
         let Newcomer { place, deadline, certainty, .. } = newcomer;
+        let new = |cost| {
+            let before = Work::default();
+            let is_paused = false;
+            Upcoming { place, is_paused, count: 1, deadline, cost, certainty, before }
+        };
         match spot {
             Spot::Joined(index, cost) => {
                 let batch = &mut self.upcoming[index];
@@ -164,10 +179,12 @@ impl Agenda {
                 self.count(index);
             }
             Spot::New(index, cost) => {
-                let before = Work::default();
-                let batch = Upcoming { place, count: 1, deadline, cost, certainty, before };
-                self.upcoming.insert(index, batch);
+                self.upcoming.insert(index, new(cost));
                 self.count(index);
+            }
+            Spot::Interrupting { own, .. } => {
+                self.upcoming.insert(0, new(own));
+                self.count(0);
             }
         }
     }
@@ -199,8 +216,7 @@ impl Agenda {
         let first = &mut self.upcoming[0];
         let rest = Upcoming { count: first.count - count, deadline: cut.0, cost: cut.1, ..*first };
         (first.count, first.deadline, first.cost) = (count, kept.0, kept.1);
-        let is_after =
-            |batch: &Upcoming| batch.place == rest.place || batch.deadline > rest.deadline;
+        let is_after = |batch: &Upcoming| batch.is_of(rest.place) || batch.deadline > rest.deadline;
         let index =
             1 + self.upcoming[1..].iter().position(is_after).unwrap_or(self.upcoming.len() - 1);
         self.upcoming.insert(index, rest);

@@ -1,6 +1,7 @@
 //! What is launched next: the first batch of the agenda, at the size that serves all who wait best.
 
 use super::agenda::{Agenda, Upcoming};
+use super::interruption::Occupant;
 use super::outlook::{Cost, Outlook};
 use super::{Lane, cost, earliest};
 use crate::identity::ModelId;
@@ -34,7 +35,8 @@ impl Lane {
     /// The next batch, where anything waits: the first of the agenda, or best effort where that is empty, or can wait while
     /// best effort is owed a turn. As a rule all who are in the batch make their deadline, and all who wait for it do; then
     /// it takes along as many more of its model as harm no one. Where durations strayed so far that someone will be late, it
-    /// is cut such that the fewest are. Requests that are given up are handed to `shed`.
+    /// is cut such that the fewest are. Requests that are given up are handed to `shed`. There is none where what is paused
+    /// comes [next](Lane::resume).
     pub fn next(
         &mut self,
         now: Time,
@@ -54,20 +56,23 @@ impl Lane {
     ) -> Option<Batch> {
         let queues = &self.queues;
         self.shares.divide(now, latency, |place| queues[place].1.len());
-        for batch in &mut self.agenda.upcoming {
+        for batch in self.agenda.upcoming.iter_mut().filter(|batch| !batch.is_paused) {
             let model = self.queues[batch.place].0;
             batch.cost = cost(latency, model, batch.count);
             batch.certainty = latency.certainty(model);
         }
         self.best_effort.set_aside_what_is_owed(latency);
         if let Some(cost) = self.best_effort.set_aside
+            && !self.has_paused()
             && self.agenda.can_wait(Outlook::from(now, 0.0), cost)
         {
             return self.launch_best_effort(now, latency);
         }
         loop {
-            if self.agenda.upcoming.is_empty() {
-                return self.launch_best_effort(now, latency);
+            match self.agenda.upcoming.first() {
+                None => return self.launch_best_effort(now, latency),
+                Some(first) if first.is_paused => return None,
+                Some(_) => {}
             }
             match self.choice(now, latency) {
                 Choice::Launch(count) => return Some(self.launch(count, now, latency)),
@@ -111,8 +116,10 @@ impl Lane {
         let mut lost = 0;
         for (index, batch) in batches.iter().enumerate() {
             at = at + batch.cost.duration;
-            if at > batch.deadline {
-                let own = batches[..index].iter().filter(|own| own.place == batch.place);
+            if at > batch.deadline && batch.is_paused {
+                lost += batch.count as usize;
+            } else if at > batch.deadline {
+                let own = batches[..index].iter().filter(|own| own.is_of(batch.place));
                 let before = own.map(|own| own.count as usize).sum::<usize>();
                 let dropped = if batch.place == batches[0].place { dropped } else { 0 };
                 let requests = self.queues[batch.place].1.iter().skip(before + dropped);
@@ -152,7 +159,7 @@ impl Lane {
             if first.count >= latency.largest_batch(*model) {
                 return;
             }
-            let is_next = |batch: &Upcoming| batch.place == first.place;
+            let is_next = |batch: &Upcoming| batch.is_of(first.place);
             let Some(next) = self.agenda.upcoming[1..].iter().position(is_next) else { return };
             let index = next + 1;
             let later = self.agenda.upcoming[index];
@@ -187,10 +194,12 @@ impl Lane {
         let (model, requests) = self.best_effort.take(place, count, cost);
         self.waiting -= requests.len();
         self.set_busy_with(cost, now);
+        let (deadline, certainty) = (Time::NEVER, 0.0);
+        self.occupant = Some(Occupant { deadline, certainty, place, requests: count });
         Some(Batch { model, requests, expected: cost.duration })
     }
 
-    fn set_busy_with(&mut self, cost: Cost, now: Time) {
+    pub(super) fn set_busy_with(&mut self, cost: Cost, now: Time) {
         (self.busy_until, self.busy_deviation_ns) = (now + cost.duration, cost.deviation_ns);
     }
 
@@ -206,6 +215,8 @@ impl Lane {
         self.shares.observe_launch(first.place, first.cost.duration, requests.len());
         self.best_effort.yield_for(first.cost.duration);
         self.set_busy_with(first.cost, now);
+        let Upcoming { place, deadline, certainty, .. } = first;
+        self.occupant = Some(Occupant { deadline, certainty, place, requests: count });
         Batch { model, requests, expected: first.cost.duration }
     }
 

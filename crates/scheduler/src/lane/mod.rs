@@ -9,7 +9,8 @@
 //!
 //! # Blocking
 //!
-//! A batch that was launched runs to its end. It delays those that wait by no more than they can bear, since the agenda was
+//! A batch that was launched runs to its end, unless the device can pause it for someone who is due before it (see
+//! [`interruption`]). It delays those that wait by no more than they can bear, since the agenda was
 //! made so; where durations strayed, the batch is launched at the size at which the fewest requests are lost. It delays
 //! requests that are yet to come by the duration of the largest batch of any model in the lane, which is the plan's to
 //! limit ([`BatchLatency::largest_batch`]).
@@ -17,6 +18,9 @@
 mod agenda;
 mod batch_latency;
 mod best_effort;
+mod interruption;
+#[cfg(test)]
+mod interruption_tests;
 mod lane_model;
 mod launch;
 mod outlook;
@@ -39,6 +43,7 @@ use crate::time::{Span, Time};
 
 use agenda::{Agenda, Newcomer, Spot};
 use best_effort::BestEffort;
+use interruption::Occupant;
 use outlook::{Cost, Outlook};
 use shares::{Headroom, Shares};
 
@@ -71,6 +76,10 @@ pub struct Lane {
     busy_until: Time,
     /// The standard deviation of that.
     busy_deviation_ns: f64,
+    /// What runs, where it was launched from here.
+    occupant: Option<Occupant>,
+    /// Whether what runs can be paused.
+    can_interrupt: bool,
 }
 
 impl Lane {
@@ -88,6 +97,8 @@ impl Lane {
             limit,
             busy_until: Time::START,
             busy_deviation_ns: 0.0,
+            occupant: None,
+            can_interrupt: false,
         }
     }
 
@@ -107,7 +118,7 @@ impl Lane {
 
     /// What runs ends at this time, or has ended.
     pub fn set_busy_until(&mut self, at: Time) {
-        (self.busy_until, self.busy_deviation_ns) = (at, 0.0);
+        (self.busy_until, self.busy_deviation_ns, self.occupant) = (at, 0.0, None);
     }
 
     /// When the agenda begins for who comes now.
@@ -116,10 +127,11 @@ impl Lane {
         self.best_effort.set_aside.map_or(free, |cost| free.then(cost))
     }
 
-    /// Takes out all that waits.
+    /// Takes out all that waits; what is paused stays.
     pub fn take_waiting(&mut self) -> Vec<Request> {
         self.waiting = 0;
-        self.agenda.upcoming.clear();
+        self.agenda.upcoming.retain(|batch| batch.is_paused);
+        self.agenda.count(0);
         let mut all = self.best_effort.take_all();
         all.extend(self.queues.iter_mut().flat_map(|(_, queue)| queue.drain(..)));
         all
@@ -160,11 +172,14 @@ impl Lane {
             let time_left = request.deadline.since(now);
             newcomer.headroom = self.shares.headroom(place, time_left, &self.agenda.upcoming);
         }
-        let (outlook, spot) = self.agenda.spot(self.begin(now), newcomer, cost_of);
+        let alone = cost_of(1).unwrap_or_default();
+        let interruption = self.interruption(&newcomer, alone, now);
+        let in_turn = || self.agenda.spot(self.begin(now), newcomer, cost_of);
+        let (outlook, spot) = interruption.unwrap_or_else(in_turn);
         let finish = outlook.surely_at(newcomer.certainty);
         let left = match spot {
             Spot::Joined(..) => newcomer.headroom.room,
-            Spot::New(..) => newcomer.headroom.opening,
+            Spot::New(..) | Spot::Interrupting { .. } => newcomer.headroom.opening,
         };
         let added = self.agenda.added(spot);
         Some(Prospect { finish, claim: finish + left, added, newcomer, spot: Some(spot) })
@@ -183,10 +198,17 @@ impl Lane {
             None => self.best_effort.put(prospect.newcomer.place, request),
             Some(spot) => {
                 self.queues[prospect.newcomer.place].1.push_back(request);
-                self.agenda.take_in(prospect.newcomer, spot);
+                self.take_in(prospect.newcomer, spot);
             }
         }
         Ok(())
+    }
+
+    fn take_in(&mut self, newcomer: Newcomer, spot: Spot) {
+        if let Spot::Interrupting { rest, .. } = spot {
+            self.pause(rest);
+        }
+        self.agenda.take_in(newcomer, spot);
     }
 
     fn judge(&self, request: &Request, prospect: &Prospect) -> Result<(), Refusal> {
@@ -214,10 +236,10 @@ impl Lane {
         let queue = &mut self.queues[place].1;
         let after = queue.partition_point(|other| other.deadline <= request.deadline);
         queue.insert(after, request);
-        self.agenda.take_in(prospect.newcomer, spot);
+        self.take_in(prospect.newcomer, spot);
         // Those behind it may have moved to the next batch.
         let queue = &self.queues[place].1;
-        let own = self.agenda.upcoming.iter_mut().filter(|batch| batch.place == place);
+        let own = self.agenda.upcoming.iter_mut().filter(|batch| batch.is_of(place));
         let mut first = 0;
         for batch in own {
             let count = batch.count as usize;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::identity::ModelId;
 use crate::layout::{Layout, LayoutTask};
 use crate::plan::Dice;
-use crate::policy::{Action, LaunchId};
+use crate::policy::{Action, LaunchId, PartitionId};
 use crate::request::{Request, RequestId};
 use crate::served::ServedDevice;
 use crate::serving::{LatencyTables, Serving, ServingPartition};
@@ -74,9 +74,10 @@ impl<'a> Rehearsal<'a> {
             stage.play_until(request.arrived);
             stage.arrive(request);
             if stage.lost_worth > most_worth {
-                break;
+                return stage;
             }
         }
+        stage.play_until(Time::NEVER);
         stage
     }
 
@@ -122,12 +123,21 @@ fn draw(device: &ServedDevice, per_s: &[f64]) -> Vec<(Span, ModelId)> {
     arrivals.collect()
 }
 
+/// What runs in a rehearsal.
+struct Played {
+    end: Time,
+    launch: LaunchId,
+    partition: PartitionId,
+    model: ModelId,
+    requests: Vec<RequestId>,
+}
+
 /// One layout in play.
 struct Stage<'a> {
     rehearsal: &'a Rehearsal<'a>,
     load: f64,
     serving: Serving,
-    running: Vec<(Time, LaunchId)>,
+    running: Vec<Played>,
     actions: Vec<Action>,
     dice: Dice,
     /// By model, and by worth all together.
@@ -151,14 +161,17 @@ impl<'a> Stage<'a> {
     /// Ends what is to end by an instant.
     fn play_until(&mut self, now: Time) {
         while let Some((place, end)) = self.next_end().filter(|&(_, end)| end <= now) {
-            let (_, launch) = self.running.swap_remove(place);
+            let Played { launch, model, requests, .. } = self.running.swap_remove(place);
+            let deadline = |id: RequestId| self.rehearsal.request(id, self.load).deadline;
+            let late = requests.iter().filter(|&&id| deadline(id) < end).count();
+            self.lose(model, late as u32);
             self.serving.finish(launch, end, &mut self.actions);
             self.carry_out(end);
         }
     }
 
     fn next_end(&self) -> Option<(usize, Time)> {
-        let ends = self.running.iter().map(|(end, _)| *end).enumerate();
+        let ends = self.running.iter().map(|played| played.end).enumerate();
         ends.min_by_key(|&(place, end)| (end, place))
     }
 
@@ -178,15 +191,15 @@ impl<'a> Stage<'a> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Launch { launch, model, requests, expected, .. } => {
+                Action::Launch { launch, partition, model, requests, expected } => {
                     let spread = rehearsal.spreads[model.index()].max(LEAST_SPREAD);
                     let factor = 1.0 + spread * deviation(&mut self.dice);
-                    let end = now + expected * factor.max(0.0);
-                    self.running.push((end, launch));
-                    let is_late =
-                        |id: &&RequestId| rehearsal.request(**id, self.load).deadline < end;
-                    let late = requests.iter().filter(is_late).count();
-                    self.lose(model, late as u32);
+                    let duration = expected * factor.max(0.0);
+                    // What it interrupts goes on afterwards.
+                    let beneath = self.running.iter_mut().filter(|it| it.partition == partition);
+                    beneath.for_each(|paused| paused.end = paused.end + duration);
+                    let end = now + duration;
+                    self.running.push(Played { end, launch, partition, model, requests });
                 }
                 Action::Shed(request) => self.lose(rehearsal.arrivals[request.0 as usize].1, 1),
                 _ => {}

@@ -45,6 +45,7 @@ fn task(models: Vec<ServedModel>, per_s: &[f64]) -> LayoutTask {
             units: UNITS,
             bandwidth_bytes_per_s: 1e12,
             memory_bytes: 10_000,
+            can_interrupt: false,
         },
     }
 }

@@ -44,13 +44,16 @@ pub struct KnownPolicy {
     pub description: &'static str,
     /// What it divides the device by.
     pub sharing: Sharing,
+    /// Whether launches interrupt others, where the device can do that.
+    pub interrupts: bool,
     make: fn(ServedDevice) -> Box<dyn Policy>,
 }
 
 impl KnownPolicy {
     /// The policy on a device with its models.
     pub fn make(&self, device: ServedDevice) -> Box<dyn Policy> {
-        (self.make)(device)
+        let can_interrupt = device.can_interrupt && self.interrupts;
+        (self.make)(ServedDevice { can_interrupt, ..device })
     }
 }
 
@@ -60,42 +63,49 @@ pub const ALL: &[KnownPolicy] = &[
         name: "time-sharing",
         description: "All units are one partition; models take turns by deadline",
         sharing: Sharing::TimeOnly,
+        interrupts: false,
         make: |device| Box::new(time_sharing(device)),
     },
     KnownPolicy {
         name: "round-robin",
         description: "All units are one partition; models take turns in a fixed order",
         sharing: Sharing::TimeOnly,
+        interrupts: false,
         make: |device| Box::new(RoundRobin::new(device)),
     },
     KnownPolicy {
         name: "clockwork",
         description: "All units are one partition; the batch that must start first runs first",
         sharing: Sharing::TimeOnly,
+        interrupts: false,
         make: |device| Box::new(Clockwork::new(device)),
     },
     KnownPolicy {
         name: "equal-partitions",
         description: "An equal share of the units for each model",
         sharing: Sharing::StaticSpatial,
+        interrupts: false,
         make: |device| Box::new(equal_partitions(device)),
     },
     KnownPolicy {
         name: "knee-partitions",
         description: "A share of the units for each model, as large as is useful to it",
         sharing: Sharing::StaticSpatial,
+        interrupts: false,
         make: |device| Box::new(knee_partitions(device)),
     },
     KnownPolicy {
         name: "gpulets",
         description: "Partitions of six sizes, at most three models in each, divided anew every 20 s",
         sharing: Sharing::SpaceAndTime,
+        interrupts: false,
         make: |device| Box::new(Gpulets::new(device)),
     },
     KnownPolicy {
         name: "weft",
         description: "A pool of partitions laid out for the load, and laid out anew as it changes",
         sharing: Sharing::SpaceAndTime,
+        interrupts: true,
         make: |device| Box::new(Weft::new(device)),
     },
 ];
@@ -116,6 +126,7 @@ mod tests {
             units: 4,
             bandwidth_bytes_per_s: 1e12,
             memory_bytes: 1 << 30,
+            can_interrupt: false,
         };
         for known in ALL {
             assert_eq!(known.make(device.clone()).name(), known.name);

@@ -31,6 +31,7 @@ pub(super) fn device_with(models: &[(f64, f64)], units: u32) -> ServedDevice {
         units,
         bandwidth_bytes_per_s: 1e12,
         memory_bytes: 1 << 30,
+        can_interrupt: false,
     }
 }
 

@@ -94,6 +94,7 @@ mod tests {
             units: 1,
             bandwidth_bytes_per_s: 1e9,
             memory_bytes: 1 << 20,
+            can_interrupt: false,
         };
         FixedServing::new("one", device, vec![(1, vec![(ModelId(0), 8)])])
     }

@@ -190,6 +190,7 @@ mod tests {
             units: 2,
             bandwidth_bytes_per_s: 1e9,
             memory_bytes: 1,
+            can_interrupt: false,
         });
         let of = |units, id: u32, memory_stretch, correction| {
             let conditions = Conditions {

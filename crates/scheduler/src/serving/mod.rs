@@ -158,8 +158,7 @@ impl Serving {
 
     /// Takes units from partitions that have ended and gives them to those that wait for them.
     fn give_units(&mut self, now: Time, actions: &mut Vec<Action>) {
-        let has_ended =
-            |served: &Served| served.state == State::Leaving && served.running.is_none();
+        let has_ended = |served: &Served| served.state == State::Leaving && served.is_idle();
         for served in self.partitions.iter().filter(|served| has_ended(served)) {
             if served.is_active {
                 actions.push(Action::Deactivate(served.partition.id));
@@ -250,20 +249,28 @@ impl Serving {
 
     /// A launch has ended: learns from it, and uses the partition again.
     pub fn finish(&mut self, launch: LaunchId, now: Time, actions: &mut Vec<Action>) {
-        let is_its = |served: &Served| {
-            served.running.as_ref().is_some_and(|running| running.launch == launch)
-        };
-        let Some(place) = self.partitions.iter().position(is_its) else { return };
+        let has = |served: &Served| served.launches().any(|running| running.launch == launch);
+        let Some(place) = self.partitions.iter().position(has) else { return };
         let served = &mut self.partitions[place];
+        if let Some(ended) = served.paused.take_if(|paused| paused.launch == launch) {
+            // It ended before it noticed. How long it took says nothing, since it shared its units.
+            served.lane.take_paused();
+            self.learn_promises(&ended, now);
+            return;
+        }
         let Some(running) = served.running.take() else { return };
-        self.latency.observe(running.model, running.prediction, now.since(running.started));
+        let took = now.since(running.started);
+        if let Some(paused) = &mut served.paused {
+            paused.paused = paused.paused + took;
+        }
+        served.lane.set_busy_until(now);
+        let took = took.saturating_sub(running.paused);
+        self.latency.observe(running.model, running.prediction, took);
         self.conditions.corrections[running.model.index()] = self.latency.correction(running.model);
         self.conditions.spreads[running.model.index()] = self.latency.spread(running.model);
-        let late = running.requests.iter().filter(|request| now > request.deadline).count();
-        let certainty = &mut self.conditions.certainties[running.model.index()];
-        certainty.observe(running.requests.len() - late, late);
-        served.lane.set_busy_until(now);
-        if served.state == State::Leaving {
+        self.learn_promises(&running, now);
+        let served = &mut self.partitions[place];
+        if served.state == State::Leaving && !served.resume(now) {
             self.give_units(now, actions);
             for place in 0..self.partitions.len() {
                 self.launch(place, now, actions);
@@ -273,10 +280,17 @@ impl Serving {
         }
     }
 
+    fn learn_promises(&mut self, ended: &Running, now: Time) {
+        let late = ended.requests.iter().filter(|request| now > request.deadline).count();
+        let certainty = &mut self.conditions.certainties[ended.model.index()];
+        certainty.observe(ended.requests.len() - late, late);
+    }
+
     fn launch(&mut self, place: usize, now: Time, actions: &mut Vec<Action>) {
-        let served = &self.partitions[place];
-        if served.state != State::Serving || served.running.is_some() || served.lane.waiting() == 0
-        {
+        let served = &mut self.partitions[place];
+        served.pause_if_interrupted();
+        let is_free = served.state == State::Serving && served.running.is_none();
+        if !is_free || (served.lane.waiting() == 0 && served.paused.is_none()) {
             return;
         }
         let running = self.partitions.iter().filter_map(|other| other.running.as_ref());
@@ -291,7 +305,10 @@ impl Serving {
             actions.push(Action::Shed(late.id));
             self.conditions.certainties[late.model.index()].observe(0, 1);
         }
-        let Some(batch) = batch else { return };
+        let Some(batch) = batch else {
+            served.resume(now);
+            return;
+        };
         let launch = LaunchId(self.next_launch);
         self.next_launch += 1;
         let size = batch.requests.len() as u32;
@@ -310,6 +327,7 @@ impl Serving {
             started: now,
             memory: alone.memory,
             prediction: self.latency.prediction(batch.model, batch.expected),
+            paused: Span::ZERO,
         });
     }
 }

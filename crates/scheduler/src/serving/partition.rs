@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::served::ServedDevice;
 use crate::serving::ServingPartition;
 use crate::serving::latencies::{Latencies, LatencyTables};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// The most requests that may wait for one partition.
 const QUEUE_LIMIT: usize = 100_000;
@@ -32,6 +32,8 @@ pub(super) struct Running {
     pub(super) started: Time,
     pub(super) memory: MemoryShare,
     pub(super) prediction: Prediction,
+    /// How long it was paused.
+    pub(super) paused: Span,
 }
 
 pub(super) struct Served {
@@ -42,6 +44,8 @@ pub(super) struct Served {
     /// Whether it has its units.
     pub(super) is_active: bool,
     pub(super) running: Option<Running>,
+    /// What has been interrupted by what runs.
+    pub(super) paused: Option<Running>,
 }
 
 impl Served {
@@ -57,6 +61,7 @@ impl Served {
             state: State::Waiting,
             is_active: false,
             running: None,
+            paused: None,
         }
     }
 
@@ -76,11 +81,39 @@ impl Served {
         if self.serves_as(partition) {
             return;
         }
-        let free_at = self.lane.free_at(Time::START);
+        let (free_at, paused) = (self.lane.free_at(Time::START), self.lane.take_paused());
         self.partition = partition.clone();
         self.latencies = latencies(tables, partition);
         self.lane = lane(device, partition);
         self.lane.set_busy_until(free_at);
+        if let Some(paused) = paused {
+            self.lane.put_paused(paused);
+        }
+    }
+
+    /// All that runs or is paused.
+    pub(super) fn launches(&self) -> impl Iterator<Item = &Running> {
+        self.running.iter().chain(&self.paused)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.launches().next().is_none()
+    }
+
+    /// What runs is paused, where the lane has said so.
+    pub(super) fn pause_if_interrupted(&mut self) {
+        if self.paused.is_none() && self.lane.has_paused() {
+            self.paused = self.running.take();
+        }
+    }
+
+    /// Lets what is paused go on, if it is next; says whether it does.
+    pub(super) fn resume(&mut self, now: Time) -> bool {
+        let goes_on = self.lane.resume(now);
+        if goes_on {
+            self.running = self.paused.take();
+        }
+        goes_on
     }
 
     pub(super) fn leave(&mut self) {
@@ -94,7 +127,8 @@ fn lane(device: &ServedDevice, partition: &ServingPartition) -> Lane {
         let slo = served.slo.map(|slo| slo.latency);
         LaneModel { model, slo, weight: served.weight, priority: served.priority }
     };
-    Lane::new(partition.models.iter().map(model), QUEUE_LIMIT)
+    let lane = Lane::new(partition.models.iter().map(model), QUEUE_LIMIT);
+    lane.with_interruptions(device.can_interrupt)
 }
 
 fn latencies(tables: &LatencyTables, partition: &ServingPartition) -> Latencies {

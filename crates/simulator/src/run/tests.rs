@@ -32,6 +32,7 @@ fn world(rate_per_s: f64, slo_us: f64, noise: f64, seed: u64) -> World {
         units: 4,
         bandwidth_bytes_per_s: 1e12,
         memory_bytes: 1 << 30,
+        can_interrupt: false,
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),

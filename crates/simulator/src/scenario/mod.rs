@@ -65,6 +65,8 @@ impl Scenario {
             let preparation_ms = share(&mut root, "preparation_ms", PREPARATION_MS, problems);
             let per_model_ms =
                 share(&mut root, "preparation_per_model_ms", PREPARATION_PER_MODEL_MS, problems);
+            let interrupts = root.optional("can_interrupt");
+            let can_interrupt = interrupts.map_or(Some(false), |item| item.flag(problems));
             let planning_ms = share(&mut root, "planning_ms", PLANNING_MS, problems);
             let devices = count(&mut root, "devices", MAX_DEVICES, problems);
             let models = root.required("models", problems);
@@ -76,6 +78,7 @@ impl Scenario {
                 units: device.units,
                 bandwidth_bytes_per_s: device.bandwidth_bytes_per_s,
                 memory_bytes: device.memory_bytes,
+                can_interrupt: can_interrupt?,
                 preparation: Span::from_us(preparation_ms? * 1e3),
                 preparation_per_model: Span::from_us(per_model_ms? * 1e3),
                 planning: Span::from_us(planning_ms? * 1e3),

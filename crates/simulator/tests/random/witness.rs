@@ -16,8 +16,8 @@ pub(crate) struct Witness<'a> {
     world: &'a World,
     /// By number.
     requests: Vec<(Request, Fate)>,
-    /// By unit: when what ran there last has ended.
-    free_at: Vec<Time>,
+    /// By unit: what ran there last, from when to when.
+    last: Vec<Vec<(Time, Time)>>,
     active: Vec<(PartitionId, UnitMask)>,
     /// When requests were answered that came, by model: arrival and answer.
     answers: Vec<Vec<(Time, Time)>>,
@@ -28,7 +28,7 @@ impl<'a> Witness<'a> {
         Self {
             world,
             requests: Vec::new(),
-            free_at: vec![Time::START; world.units as usize],
+            last: vec![Vec::new(); world.units as usize],
             active: Vec::new(),
             answers: vec![Vec::new(); world.models.len()],
         }
@@ -95,9 +95,15 @@ impl Observer for Witness<'_> {
         let Executed { partition, units, model, requests, start, end } = executed;
         assert!(self.active.contains(&(partition, units)), "{partition:?} is not active");
         for unit in units.iter() {
-            let free_at = &mut self.free_at[unit as usize];
-            assert!(*free_at <= start && start < end, "unit {unit} runs two executions at once");
-            *free_at = end;
+            let last = &mut self.last[unit as usize];
+            // What interrupted it began after it and has ended before it.
+            let interrupted = last.extract_if(.., |(began, _)| *began >= start).count();
+            assert!(interrupted == 0 || self.world.can_interrupt, "unit {unit} runs two at once");
+            assert!(
+                start < end && last.iter().all(|(_, ended)| *ended <= start),
+                "{unit}: {last:?}"
+            );
+            *last = vec![(start, end)];
         }
         for &id in requests {
             let request = self.end(id, Fate::Answered);

@@ -106,6 +106,7 @@ fn world(seed: u64, bounds: &Bounds) -> World {
         units,
         bandwidth_bytes_per_s: BANDWIDTH_BYTES_PER_S,
         memory_bytes: 1 << 40,
+        can_interrupt: random.random(),
         preparation: Span::from_us(random.random_range(10.0..100_000.0)),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),

@@ -133,7 +133,9 @@ impl Shares {
         let account = &self.accounts[place];
         let priority = self.models[place].priority;
         if account.longest < Span::MAX && self.highest_priority > priority {
-            let blocking = waiting.iter().filter(|it| self.models[it.place].priority <= priority);
+            let is_blocking =
+                |it: &&Upcoming| !it.is_paused && self.models[it.place].priority <= priority;
+            let blocking = waiting.iter().filter(is_blocking);
             let convoy = blocking.fold(Span::ZERO, |sum, batch| sum + batch.cost.duration);
             if convoy > Span::ZERO && convoy + account.alone > account.longest {
                 return Headroom { room: Span::MAX, opening: Span::MAX };
