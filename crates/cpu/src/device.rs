@@ -75,6 +75,10 @@ impl Device for CpuDevice {
         self.partition_of(units, Priority::Normal)
     }
 
+    fn can_interrupt(&self) -> bool {
+        true
+    }
+
     fn background_partition(
         &self,
         units: &UnitSet,

@@ -28,10 +28,6 @@ impl Partition for CpuPartition {
         &self.units
     }
 
-    fn can_interrupt(&self) -> bool {
-        true
-    }
-
     fn prepare(
         &self,
         model: &dyn LoadedModel,

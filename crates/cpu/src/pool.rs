@@ -136,7 +136,8 @@ impl Pool {
     /// this pool sleep from their next task or barrier on.
     pub fn interrupter(&self) -> Result<Self, PoolError> {
         let interrupted = Some(self.shared.clone());
-        Self::start(self.places.clone(), self.isa, self.priority, interrupted)
+        let priority = self.priority.of_interrupter();
+        Self::start(self.places.clone(), self.isa, priority, interrupted)
     }
 
     fn start(

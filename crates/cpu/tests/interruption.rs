@@ -71,7 +71,7 @@ fn random_pauses(mut seed: u64) -> impl Iterator<Item = Duration> {
 fn interruptions_at_any_moment_change_no_result() {
     let device = CpuDevice::new().expect("there is a CPU");
     for partition in partitions(&device) {
-        assert!(partition.can_interrupt());
+        assert!(device.can_interrupt());
         let prepare = |name, batch| Prepared::of_zoo(&device, &*partition, name, batch);
         let interrupted = [prepare("tiny_resnet", 4), prepare("tiny_bert", 2)];
         let others = [prepare("tiny_mobilenet_v2", 1), prepare("tiny_vit", 1)];

@@ -29,6 +29,12 @@ pub trait Device: Send + Sync {
     /// A partition over any non-empty set of units. Partitions over disjoint sets do not disturb each other.
     fn partition(&self, units: &UnitSet) -> Result<Arc<dyn Partition>, DeviceError>;
 
+    /// Whether [`Executable::interrupt`] runs at once while another executable of the same partition runs; otherwise it
+    /// waits its turn.
+    fn can_interrupt(&self) -> bool {
+        false
+    }
+
     /// A partition over units that others may own: it runs while they leave the units idle, and lets them go first at once.
     /// `None` where the device cannot do that.
     fn background_partition(
@@ -63,12 +69,6 @@ pub struct DeviceDescription {
 pub trait Partition: Send + Sync {
     /// The units it owns.
     fn units(&self) -> &UnitSet;
-
-    /// Whether [`Executable::interrupt`] runs at once while another executable of the partition runs; otherwise it waits
-    /// its turn.
-    fn can_interrupt(&self) -> bool {
-        false
-    }
 
     /// Prepares a loaded model for inputs of exactly these shapes, one per required input, on this partition.
     fn prepare(

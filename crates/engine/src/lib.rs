@@ -60,6 +60,7 @@ pub struct Engine {
     bandwidth_bytes_per_s: f64,
     memory_bytes: u64,
     uses_background: bool,
+    can_interrupt: bool,
     generation: AtomicU64,
     /// Sets of models follow one another.
     changing: Mutex<()>,
@@ -75,6 +76,7 @@ impl Engine {
         let units = u32::try_from(device.units.len()).unwrap_or(u32::MAX);
         let background = device.device.background_partition(&device.units);
         let uses_background = device.uses_background && matches!(background, Some(Ok(_)));
+        let can_interrupt = device.device.can_interrupt();
         let preparer = Preparer::start(device.device, device.units)?;
         let shared = Shared::new(observer, preparer, Alarm::start()?);
         shared.preparer.tells(Arc::downgrade(&shared));
@@ -86,6 +88,7 @@ impl Engine {
             bandwidth_bytes_per_s: device.bandwidth_bytes_per_s,
             memory_bytes: device.memory_bytes,
             uses_background,
+            can_interrupt,
             generation: AtomicU64::new(0),
             changing: Mutex::new(()),
         })
@@ -103,6 +106,7 @@ impl Engine {
                 units: self.units,
                 bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
                 memory_bytes: self.memory_bytes,
+                can_interrupt: self.can_interrupt,
             });
             Service::new(generation, layer, policy, models.into())
         });

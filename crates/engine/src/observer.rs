@@ -21,8 +21,10 @@ pub struct LaunchRecord {
     pub rows: u32,
     /// When it began.
     pub started: Instant,
-    /// How long it took.
+    /// How long it took, without the time for which it was paused.
     pub took: Duration,
+    /// How long it was paused for others that were due first.
+    pub paused: Duration,
     /// How long it was expected to take.
     pub expected: Duration,
 }

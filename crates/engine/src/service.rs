@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weft_device::{Buckets, DeviceError};
+use weft_device::{Buckets, DeviceError, Urgency};
 use weft_scheduler::{
     Action, Event, LaunchId, LayoutFound, LayoutTask, ModelId, PartitionId, Policy, Request,
     RequestId, Span, Time, UnitMask,
@@ -69,12 +69,13 @@ pub(crate) enum Layer {
 pub(crate) struct Prepared {
     pub(crate) units: UnitMask,
     pub(crate) is_active: bool,
-    pub(crate) running: Option<Running>,
+    /// The last one runs; the one before it, if there is one, is paused.
+    pub(crate) launches: Vec<Running>,
     station: Option<Arc<Station>>,
     executables: HashMap<ModelId, Arc<Buckets>>,
 }
 
-/// What a partition runs.
+/// What a partition runs, or what is paused on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Running {
     pub(crate) launch: LaunchId,
@@ -173,7 +174,7 @@ impl Service {
             Message::Finished(launch) => {
                 self.running -= 1;
                 for partition in self.partitions.values_mut() {
-                    partition.running.take_if(|running| running.launch == launch);
+                    partition.launches.retain(|running| running.launch != launch);
                 }
                 self.react(Event::Finished(launch), now, effects);
             }
@@ -218,7 +219,7 @@ impl Service {
                 let new = || Prepared {
                     units,
                     is_active: false,
-                    running: None,
+                    launches: Vec::new(),
                     station: None,
                     executables: HashMap::new(),
                 };
@@ -268,6 +269,10 @@ impl Service {
         effects: &mut Effects,
     ) {
         let partition = self.partitions.get_mut(&id).expect("launched where it was prepared");
+        let urgency = match partition.launches.is_empty() {
+            true => Urgency::InTurn,
+            false => Urgency::AtOnce,
+        };
         let job = Job {
             generation: self.generation,
             launch,
@@ -279,9 +284,11 @@ impl Service {
             pieces,
             launched: now,
             expected,
+            urgency,
         };
         self.running += 1;
-        partition.running = Some(Running { launch, model, rows: job.rows(), since: now, expected });
+        let rows = job.rows();
+        partition.launches.push(Running { launch, model, rows, since: now, expected });
         match (&mut self.held, &partition.station) {
             (Some(held), _) => held.push((id, job)),
             (None, Some(station)) => effects.jobs.push((station.clone(), job)),

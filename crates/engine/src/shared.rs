@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
+use rustix::process::setpriority_process;
 use weft_device::DeviceError;
 use weft_scheduler::{LayoutTask, Time};
 
@@ -13,6 +14,9 @@ use crate::error::InferError;
 use crate::observer::Observer;
 use crate::preparing::Preparer;
 use crate::service::{Effects, Generation, Message, Service};
+
+/// How far a thread whose work can wait steps back from all others.
+const LEAST_URGENT_NICE: i32 = 19;
 
 /// How many brief batches a thread that brings a request runs at most before it goes on.
 const MOST_BRIEF: usize = 4;
@@ -97,9 +101,9 @@ impl Shared {
             let Some(place) = effects.jobs.iter().position(|(_, job)| job.is_brief()) else {
                 return;
             };
-            let (_, job) = effects.jobs.swap_remove(place);
+            let (station, job) = effects.jobs.swap_remove(place);
             let launch = job.launch;
-            let ran = job.run();
+            let ran = station.run_here(job);
             self.learn(generation, Message::Finished(launch), effects);
             self.observer.launch_ended(&ran.record);
             ran.answer();
@@ -179,6 +183,7 @@ impl Shared {
     fn plan(&self, generation: Generation, task: LayoutTask) {
         let shared = self.itself.clone();
         let solve = move || {
+            yield_to_others();
             let found = Box::new(task.solve());
             if let Some(shared) = shared.upgrade() {
                 shared.tell(generation, Message::Planned(found));
@@ -260,4 +265,9 @@ impl Shared {
         let services = self.ended.wait_while(services, is_busy);
         drop(services.unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// Lets other threads go first from now on; where that is refused, the calling thread works like any other.
+fn yield_to_others() {
+    let _ = setpriority_process(None, LEAST_URGENT_NICE);
 }

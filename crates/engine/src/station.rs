@@ -1,6 +1,7 @@
-//! A station: a partition of the device and its thread, which runs one batch after another and answers those whose requests
-//! were in it.
+//! A station: a partition of the device and its threads, which run one batch after another and answer those whose requests
+//! were in it. Batches that interrupt others have a thread of their own.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -32,6 +33,7 @@ pub(crate) struct Job {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) launched: Time,
     pub(crate) expected: Span,
+    pub(crate) urgency: Urgency,
 }
 
 impl Job {
@@ -40,10 +42,26 @@ impl Job {
     }
 }
 
-/// A partition and the way to its thread, which ends when the station is dropped and all that was sent has run.
+/// A partition and the way to its threads, which end when the station is dropped and all that was sent has run.
 pub(crate) struct Station {
     pub(crate) partition: Arc<dyn Partition>,
-    jobs: Sender<Job>,
+    in_turn: Sender<Job>,
+    at_once: Sender<Job>,
+    interruptions: Arc<Interruptions>,
+}
+
+/// How long batches have been interrupted on a partition, altogether.
+#[derive(Default)]
+pub(crate) struct Interruptions(AtomicU64);
+
+impl Interruptions {
+    fn total(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, duration: Duration) {
+        self.0.fetch_add(duration.as_nanos() as u64, Ordering::Relaxed);
+    }
 }
 
 impl Station {
@@ -52,22 +70,39 @@ impl Station {
         partition: Arc<dyn Partition>,
         shared: Weak<Shared>,
     ) -> std::io::Result<Self> {
-        let (jobs, received) = channel();
-        thread::Builder::new().name(name).spawn(move || work(&received, &shared))?;
-        Ok(Self { partition, jobs })
+        let interruptions = Arc::<Interruptions>::default();
+        let start = |name: String| -> std::io::Result<Sender<Job>> {
+            let (jobs, received) = channel();
+            let (shared, interruptions) = (shared.clone(), interruptions.clone());
+            let work = move || work(&received, &shared, &interruptions);
+            thread::Builder::new().name(name).spawn(work)?;
+            Ok(jobs)
+        };
+        let at_once = start(format!("{name}-at-once"))?;
+        let in_turn = start(name)?;
+        Ok(Self { partition, in_turn, at_once, interruptions })
     }
 
-    /// Runs a job after those before it.
+    /// Runs a job after those before it, or while they pause.
     pub(crate) fn run(&self, job: Job) {
+        let jobs = match job.urgency {
+            Urgency::InTurn => &self.in_turn,
+            Urgency::AtOnce => &self.at_once,
+        };
         // The thread ends only when its sender is dropped.
-        let _ = self.jobs.send(job);
+        let _ = jobs.send(job);
+    }
+
+    /// Runs a job on the calling thread.
+    pub(crate) fn run_here(&self, job: Job) -> Ran {
+        job.run(&self.interruptions)
     }
 }
 
-fn work(jobs: &Receiver<Job>, shared: &Weak<Shared>) {
+fn work(jobs: &Receiver<Job>, shared: &Weak<Shared>, interruptions: &Interruptions) {
     while let Ok(job) = jobs.recv() {
         let (generation, launch) = (job.generation, job.launch);
-        let ran = job.run();
+        let ran = job.run(interruptions);
         // The partition is free before answers are written.
         if let Some(shared) = shared.upgrade() {
             shared.tell(generation, Message::Finished(launch));
@@ -83,12 +118,19 @@ impl Job {
         self.expected <= BRIEF
     }
 
-    /// Runs it on the calling thread.
-    pub(crate) fn run(self) -> Ran {
-        let started = Instant::now();
+    fn run(self, interruptions: &Interruptions) -> Ran {
+        let (started, before) = (Instant::now(), interruptions.total());
         let inputs = self.pieces.iter().map(|piece| inputs(&self.executables, piece));
         let inputs: Vec<Result<Vec<Value>, _>> = inputs.collect();
-        let outputs = run(&self.executables, inputs);
+        let outputs = run(&self.executables, inputs, self.urgency);
+        let elapsed = started.elapsed();
+        let paused = match self.urgency {
+            Urgency::InTurn => elapsed.min(interruptions.total() - before),
+            Urgency::AtOnce => {
+                interruptions.add(elapsed);
+                Duration::ZERO
+            }
+        };
         let record = LaunchRecord {
             model: self.model,
             partition: self.partition.0,
@@ -96,7 +138,8 @@ impl Job {
             units: self.units,
             rows: self.rows(),
             started,
-            took: started.elapsed(),
+            took: elapsed - paused,
+            paused,
             expected: duration(self.expected),
         };
         Ran { job: self, outputs, record }
@@ -141,6 +184,7 @@ fn inputs(executables: &Buckets, piece: &Piece) -> Result<Vec<Value>, InferError
 fn run(
     executables: &Buckets,
     inputs: Vec<Result<Vec<Value>, InferError>>,
+    urgency: Urgency,
 ) -> Vec<Result<Vec<Value>, InferError>> {
     let mut failed = Vec::new();
     let mut callers = Vec::with_capacity(inputs.len());
@@ -150,7 +194,7 @@ fn run(
             Err(error) => failed.push((place, error)),
         }
     }
-    let outputs = executables.run_together(&callers, Urgency::InTurn).into_iter();
+    let outputs = executables.run_together(&callers, urgency).into_iter();
     let mut outcomes: Vec<_> = outputs.map(|outputs| outputs.map_err(Into::into)).collect();
     for (place, error) in failed {
         outcomes.insert(place, Err(error));

@@ -87,7 +87,7 @@ fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
             is_background: service.layer == Layer::Background,
             units: partition.units,
             models: partition.models().map(key).collect(),
-            running: partition.running.map(|running| RunningStatus {
+            running: partition.launches.last().map(|running| RunningStatus {
                 model: key(running.model),
                 rows: running.rows,
                 elapsed: duration(now.since(running.since)),
@@ -116,7 +116,7 @@ fn models(service: &Service) -> Vec<ModelStatus> {
 pub(crate) fn waiting(services: &Services, model: ModelKey) -> usize {
     let rows = |service: &Service| {
         let waiting = service.waiting.values().filter(|row| row.call.model == model).count();
-        let running = service.partitions.values().filter_map(|partition| partition.running);
+        let running = service.partitions.values().flat_map(|partition| &partition.launches);
         let running = running.filter(|running| service.models[running.model.index()].key == model);
         waiting + running.map(|running| running.rows as usize).sum::<usize>()
     };

@@ -7,11 +7,21 @@ pub enum Priority {
     /// send an answer, goes first.
     #[default]
     Normal,
+    /// The same in short turns, so that it goes before `Normal` when it wakes.
+    Prompt,
     /// Only while nobody else wants the core; whoever does gets it at once.
     Background,
 }
 
 impl Priority {
+    /// Of those that interrupt workers of this one.
+    pub(super) fn of_interrupter(self) -> Self {
+        match self {
+            Self::Normal | Self::Prompt => Self::Prompt,
+            Self::Background => Self::Background,
+        }
+    }
+
     /// Gives the calling thread this priority; false where the operating system refuses.
     pub(super) fn apply_to_current(self) -> bool {
         match self {
@@ -20,6 +30,7 @@ impl Priority {
                 let _ = set_turn(TURN_NS);
                 true
             }
+            Self::Prompt => true,
             Self::Background => {
                 let parameters = libc::sched_param { sched_priority: 0 };
                 // SAFETY: the pointer is to a live value of the type that the call takes; 0 is the calling thread.

@@ -112,7 +112,8 @@ impl<'a> Trace<'a> {
     fn launch(&mut self, launch: &LaunchRecord) {
         let track = self.track(launch);
         // What ran already when the recording began stands at its beginning as far as it is in it.
-        let end = (launch.started + launch.took).saturating_duration_since(self.began);
+        let end =
+            (launch.started + launch.took + launch.paused).saturating_duration_since(self.began);
         let start = launch.started.saturating_duration_since(self.began);
         self.events.push(json!({
             "ph": "X", "pid": PROCESS, "tid": track, "cat": "execution",
