@@ -261,7 +261,7 @@ impl Serving {
         let Some(running) = served.running.take() else { return };
         let took = now.since(running.started);
         if let Some(paused) = &mut served.paused {
-            paused.paused = paused.paused + took;
+            paused.paused += took;
         }
         served.lane.set_busy_until(now);
         let took = took.saturating_sub(running.paused);

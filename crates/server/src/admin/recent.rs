@@ -124,6 +124,7 @@ mod tests {
             rows: 4,
             started: start,
             took: Duration::from_millis(170),
+            paused: Duration::ZERO,
             expected: Duration::from_millis(200),
         });
         let counts = model.counts();

@@ -220,6 +220,7 @@ mod tests {
             rows,
             started: Instant::now(),
             took: Duration::from_nanos(took),
+            paused: Duration::ZERO,
             expected: Duration::from_nanos(100),
         };
         metrics.executed(&launch(4, 130, false));

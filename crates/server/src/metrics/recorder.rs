@@ -80,6 +80,7 @@ mod tests {
             rows: 1,
             started: Instant::now(),
             took: Duration::ZERO,
+            paused: Duration::ZERO,
             expected: Duration::ZERO,
         };
         recorder.launched(&launch);

@@ -181,6 +181,7 @@ mod tests {
             units: sizes.iter().sum(),
             bandwidth_bytes_per_s: 1e12,
             memory_bytes: 1 << 30,
+            can_interrupt: false,
         };
         let task = LayoutTask {
             device,
