@@ -1,6 +1,7 @@
 //! Models on a device, served in real time by a policy of the scheduler. The policy decides; here is what carries it out.
 
 mod alarm;
+mod beside;
 mod call;
 mod clock;
 mod error;

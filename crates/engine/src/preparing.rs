@@ -2,6 +2,8 @@
 //! that a service which wants what another one had gets it at once.
 
 use std::collections::HashMap;
+use std::io;
+use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -9,6 +11,7 @@ use std::thread;
 use weft_device::{Buckets, Device, DeviceError, UnitSet, bucket_sizes};
 use weft_scheduler::{ModelId, PartitionId, UnitMask};
 
+use crate::beside;
 use crate::model::{EngineModel, ModelKey};
 use crate::service::{Generation, Layer, Message, Preparation, Ready};
 use crate::shared::Shared;
@@ -145,8 +148,7 @@ impl Bench {
             })?,
         };
         let name = format!("weft-units-{units}");
-        let station = Station::start(name, partition, self.shared.clone())
-            .map_err(|error| DeviceError::Failed(format!("cannot start a thread: {error}")))?;
+        let station = Station::start(name, partition, self.shared.clone()).map_err(cannot_start)?;
         Ok(Kept { station: Arc::new(station), executables: HashMap::new(), wanted })
     }
 }
@@ -162,10 +164,18 @@ impl Kept {
             return Ok(executables.clone());
         }
         let sizes = bucket_sizes(model.served.largest_batch() as usize);
-        let partition = &*self.station.partition;
-        let prepared = Buckets::prepare(partition, &*model.loaded, &sizes, &model.dimensions)?;
+        let partition = self.station.partition.clone();
+        let (loaded, dimensions) = (model.loaded.clone(), model.dimensions.clone());
+        // Not on this thread: the workers of partitions begin here, and would step back with it.
+        let prepare = move || Buckets::prepare(&*partition, &*loaded, &sizes, &dimensions);
+        let prepared = beside::spawn("weft-buckets", prepare).map_err(cannot_start)?.join();
+        let prepared = prepared.unwrap_or_else(|panic| resume_unwind(panic))?;
         let prepared = Arc::new(prepared);
         self.executables.insert(model.key, (prepared.clone(), generation));
         Ok(prepared)
     }
+}
+
+fn cannot_start(error: io::Error) -> DeviceError {
+    DeviceError::Failed(format!("cannot start a thread: {error}"))
 }

@@ -1,22 +1,18 @@
 //! What the threads of an engine share: the services, under one lock that is held for as long as a decision takes.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
 
-use rustix::process::setpriority_process;
 use weft_device::DeviceError;
 use weft_scheduler::{LayoutTask, Time};
 
 use crate::alarm::Alarm;
+use crate::beside;
 use crate::call::{Call, Piece, Reply, Submission, lock};
 use crate::clock::{Clock, span};
 use crate::error::InferError;
 use crate::observer::Observer;
 use crate::preparing::Preparer;
 use crate::service::{Effects, Generation, Message, Service};
-
-/// How far a thread whose work can wait steps back from all others.
-const LEAST_URGENT_NICE: i32 = 19;
 
 /// How many brief batches a thread that brings a request runs at most before it goes on.
 const MOST_BRIEF: usize = 4;
@@ -183,14 +179,13 @@ impl Shared {
     fn plan(&self, generation: Generation, task: LayoutTask) {
         let shared = self.itself.clone();
         let solve = move || {
-            yield_to_others();
             let found = Box::new(task.solve());
             if let Some(shared) = shared.upgrade() {
                 shared.tell(generation, Message::Planned(found));
             }
         };
         // Without a thread there is no plan, and the present partitions go on.
-        if thread::Builder::new().name("weft-plan".into()).spawn(solve).is_err()
+        if beside::spawn("weft-plan", solve).is_err()
             && let Some(service) = self.services().of(generation)
         {
             service.outstanding -= 1;
@@ -265,9 +260,4 @@ impl Shared {
         let services = self.ended.wait_while(services, is_busy);
         drop(services.unwrap_or_else(PoisonError::into_inner));
     }
-}
-
-/// Lets other threads go first from now on; where that is refused, the calling thread works like any other.
-fn yield_to_others() {
-    let _ = setpriority_process(None, LEAST_URGENT_NICE);
 }
