@@ -1,11 +1,13 @@
 //! Owns the meeting point of a run's workers, and the counter from which they claim tasks between two meetings.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::gate::Gate;
 
-/// How often a waiting worker looks before it starts to give its core away.
+/// How often a waiting worker looks before it sleeps: who is late by more has lost its core to someone, who may need this
+/// one too.
 const SPIN_LIMIT: u32 = 4096;
 
 /// The panic payload with which workers leave a run that another worker has broken.
@@ -24,6 +26,10 @@ pub(super) struct Barrier {
     generation: Line<AtomicUsize>,
     left: AtomicUsize,
     poisoned: AtomicBool,
+    /// How many sleep, or are about to.
+    sleepers: AtomicUsize,
+    lock: Mutex<()>,
+    changed: Condvar,
 }
 
 impl Barrier {
@@ -35,6 +41,9 @@ impl Barrier {
             generation: Line::default(),
             left: AtomicUsize::new(0),
             poisoned: AtomicBool::new(false),
+            sleepers: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
         }
     }
 
@@ -66,21 +75,56 @@ impl Barrier {
             self.arrived.0.store(0, Ordering::Relaxed);
             self.next_task.0.store(0, Ordering::Relaxed);
             self.generation.0.store(generation.wrapping_add(1), Ordering::Release);
+            self.wake_sleepers();
             return;
         }
-        let mut looks = 0;
-        while self.generation.0.load(Ordering::Acquire) == generation {
-            if self.is_broken(generation) {
-                resume_unwind(Box::new(Poisoned));
+        for _ in 0..SPIN_LIMIT {
+            if self.is_over(generation) {
+                return;
             }
             gate.pass();
-            if looks < SPIN_LIMIT {
-                looks += 1;
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
+            std::hint::spin_loop();
         }
+        self.sleep(generation);
+    }
+
+    /// Whether the meeting that began at `generation` has happened; unwinds if it never will.
+    fn is_over(&self, generation: usize) -> bool {
+        if self.generation.0.load(Ordering::Acquire) != generation {
+            return true;
+        }
+        if self.is_broken(generation) {
+            resume_unwind(Box::new(Poisoned));
+        }
+        false
+    }
+
+    #[cold]
+    fn sleep(&self, generation: usize) {
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        // Either this worker sees the change, or who made it sees that this worker sleeps.
+        fence(Ordering::SeqCst);
+        let awake = Awake(&self.sleepers);
+        let mut locked = self.locked();
+        while !self.is_over(generation) {
+            locked = self.changed.wait(locked).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(awake);
+    }
+
+    /// Something has changed that sleepers wait for.
+    fn wake_sleepers(&self) {
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            // Who holds the lock looks again before it sleeps.
+            drop(self.locked());
+            self.changed.notify_all();
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ()> {
+        // A worker that unwinds in its sleep leaves nothing half done.
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the meeting that began at `generation` can never happen.
@@ -99,10 +143,21 @@ impl Barrier {
     /// Makes every waiting worker leave.
     pub(super) fn poison(&self) {
         self.poisoned.store(true, Ordering::Release);
+        self.wake_sleepers();
     }
 
     /// Notes that a worker has left the run.
     pub(super) fn leave(&self) {
         self.left.fetch_add(1, Ordering::AcqRel);
+        self.wake_sleepers();
+    }
+}
+
+/// Counts a sleeper out, however its sleep ends.
+struct Awake<'a>(&'a AtomicUsize);
+
+impl Drop for Awake<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
