@@ -53,25 +53,25 @@ fn head(status: &StatusDocument, address: &str, trouble: Option<&str>) -> Vec<Li
     if status.background_utilisation > 0.0 {
         device += &format!(", {} in the background", percent(status.background_utilisation));
     }
-    if let Some(memory) = status.memory {
+    let models = status.memory.map(|memory| {
         let (taken, budget) = (mebibytes(memory.taken_bytes), mebibytes(memory.budget_bytes));
-        device += &format!("; models take {taken} of {budget}");
-    }
-    if let Some(bytes) = status.resident_bytes {
-        device += &format!("; the process takes {}", mebibytes(bytes));
-    }
+        format!("models take {taken} of {budget}")
+    });
+    let process =
+        status.resident_bytes.map(|bytes| format!("the process takes {}", mebibytes(bytes)));
+    let memory: Vec<String> = models.into_iter().chain(process).collect();
     let of = |count: usize, one: &str, many: &str| match count {
         1 => format!("1 {one}"),
         count => format!("{count} {many}"),
     };
     let sum = |per_s: fn(&ModelDocument) -> f64| status.models.iter().map(per_s).sum::<f64>();
     let load = format!(
-        "{}, {} in flight; {:.1} requests/s, {:.1} refused/s over the last {:.0} s",
+        "{}, {} in flight; last {:.0} s: {:.1} requests/s, {:.1} refused/s",
         of(status.connections, "connection", "connections"),
         of(status.requests_in_flight, "request", "requests"),
+        status.window_s,
         sum(|model| model.requests_per_s),
         sum(|model| model.refused_per_s),
-        status.window_s,
     );
     let mut promises = match status.prediction_error {
         Some(error) => format!(
@@ -86,7 +86,9 @@ fn head(status: &StatusDocument, address: &str, trouble: Option<&str>) -> Vec<Li
         promises += "; a new layout is being made";
     }
     let title = format!("weft {} at {address}, up {}", status.version, uptime(status.uptime_s));
-    let mut lines = vec![title.bold().into(), device.into(), load.into(), promises.into()];
+    let mut lines = vec![title.bold().into(), device.into()];
+    lines.extend((!memory.is_empty()).then(|| memory.join("; ").into()));
+    lines.extend([load.into(), promises.into()]);
     if let Some(trouble) = trouble {
         lines.push(Line::styled(trouble.to_string(), Style::new().red().bold()));
     }
@@ -152,8 +154,9 @@ mod tests {
         let text = text(&status(), "here:1", 120);
         for told in [
             "weft 1.2.3 at here:1, up 1 h 2 min",
-            "2 units, 43 % used, 20 % in the background; models take 100 MiB of 1024 MiB",
-            "1 connection, 3 requests in flight; 60.1 requests/s, 1.0 refused/s",
+            "2 units, 43 % used, 20 % in the background",
+            "models take 100 MiB of 1024 MiB; the process takes 80 MiB",
+            "1 connection, 3 requests in flight; last 10 s: 60.1 requests/s, 1.0 refused/s",
             "predictions off by 4 % (median), 12 % (p95); partitioned 2 times",
             "mobilenet x4, 3 of 12 ms",
             "99 % in 50 ms",
@@ -163,6 +166,12 @@ mod tests {
             assert!(text.contains(told), "{told} is not in\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 120 && line.trim_end() == line));
+    }
+
+    #[test]
+    fn what_is_said_above_the_table_fits_a_narrow_terminal() {
+        let head = head(&status(), "127.0.0.1:8081", None);
+        assert!(head.iter().all(|line| line.width() <= 80), "{head:?}");
     }
 
     #[test]
