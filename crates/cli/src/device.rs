@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use weft_cpu::{CpuDevice, peak_gflops};
 use weft_cuda::{CudaDevice, CudaOptions, Precision};
-use weft_device::{Device, UnitSet};
+use weft_device::{Device, DeviceError, LoadedModel, UnitSet};
+use weft_ir::Graph;
 
 use crate::kernel_options::KernelOptions;
 
@@ -43,6 +44,13 @@ impl FromStr for DeviceName {
         }
     }
 }
+
+/// Loads a model at the device's precision, or another one.
+pub(crate) type LoadAt = Box<
+    dyn Fn(&str, &Graph, Option<Precision>) -> Result<Arc<dyn LoadedModel>, DeviceError>
+        + Send
+        + Sync,
+>;
 
 /// A device that is ready to be used.
 pub(crate) enum OpenDevice {
@@ -87,11 +95,37 @@ impl OpenDevice {
         }
     }
 
-    /// The device, for those who share it.
-    pub(crate) fn into_device(self) -> Arc<dyn Device> {
+    /// The device, for those who share it, and the way to load models onto it.
+    pub(crate) fn into_device(self) -> (Arc<dyn Device>, LoadAt) {
         match self {
-            OpenDevice::Cpu(device) => Arc::new(device),
-            OpenDevice::Cuda(device) => Arc::new(device),
+            OpenDevice::Cpu(device) => {
+                let device = Arc::new(device);
+                let onto = device.clone();
+                let load: LoadAt = Box::new(move |name, graph, precision| match precision {
+                    None | Some(Precision::F32) => onto.load(name, graph),
+                    Some(other) => Err(DeviceError::Failed(format!(
+                        "it is to run at {other}, and a CPU runs at f32"
+                    ))),
+                });
+                (device, load)
+            }
+            OpenDevice::Cuda(device) => {
+                let device = Arc::new(device);
+                let onto = device.clone();
+                let load: LoadAt = Box::new(move |name, graph, precision| {
+                    let precision = precision.unwrap_or(onto.precision());
+                    Ok(onto.load_with_precision(name, graph, precision))
+                });
+                (device, load)
+            }
+        }
+    }
+
+    /// What models are computed at that say nothing of it.
+    pub(crate) fn precision(&self) -> Precision {
+        match self {
+            OpenDevice::Cpu(_) => Precision::F32,
+            OpenDevice::Cuda(device) => device.precision(),
         }
     }
 

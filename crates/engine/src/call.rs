@@ -22,6 +22,18 @@ pub struct Submission {
     pub rows: u32,
     /// From its arrival to when its answer is worth nothing; the model's objective where that is less.
     pub timeout: Option<Duration>,
+    /// Whether it has a claim to its model's objective, or runs when nobody waits who has one.
+    pub claim: Claim,
+}
+
+/// What a request may expect of its model's objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Claim {
+    /// It is answered within the objective, or refused.
+    #[default]
+    Promised,
+    /// It waits as long as it takes, or until its own timeout.
+    BestEffort,
 }
 
 /// What comes of a request that was served.

@@ -23,9 +23,9 @@ use weft_device::{Device, UnitSet};
 use weft_ir::Value;
 use weft_scheduler::{Policy, ServedDevice, Time};
 
-pub use call::{Answer, Reply, Submission};
+pub use call::{Answer, Claim, Reply, Submission};
 pub use error::{InferError, StartError};
-pub use model::{EngineModel, ModelKey};
+pub use model::{EngineModel, ModelKey, ModelLimits};
 pub use observer::{LaunchRecord, Observer, Unobserved};
 pub use profiling::{Profiling, ProfilingError, measure};
 pub use status::{EngineStatus, ModelStatus, PartitionStatus, RunningStatus};
@@ -144,7 +144,8 @@ impl Engine {
         let reply = Box::new(move |result| {
             let _ = answer.send(result);
         });
-        self.submit(Submission { model, inputs, rows: 1, timeout: None }, reply);
+        let claim = Claim::default();
+        self.submit(Submission { model, inputs, rows: 1, timeout: None, claim }, reply);
         answered.recv().unwrap_or(Err(InferError::Stopped))
     }
 

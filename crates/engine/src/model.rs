@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use weft_device::LoadedModel;
 use weft_ir::Dimensions;
@@ -30,4 +31,21 @@ pub struct EngineModel {
     pub dimensions: Dimensions,
     /// How long it takes, and what was promised; batches are no larger than the largest of its profile.
     pub served: ServedModel,
+    /// What its requests may ask for.
+    pub limits: ModelLimits,
+}
+
+/// What requests for a model may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelLimits {
+    /// Where so many rows wait, no further request is taken in.
+    pub max_queue: usize,
+    /// The timeout of requests that name none.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for ModelLimits {
+    fn default() -> Self {
+        Self { max_queue: usize::MAX, timeout: None }
+    }
 }

@@ -10,7 +10,8 @@ use weft_scheduler::{
     RequestId, Span, Time, UnitMask,
 };
 
-use crate::call::{Call, Piece, Row, pieces};
+use crate::call::{Call, Claim, Piece, Row, Submission, pieces};
+use crate::clock::span;
 use crate::error::InferError;
 use crate::model::{EngineModel, ModelKey};
 use crate::station::{Job, Station};
@@ -93,6 +94,8 @@ pub(crate) struct Service {
     pub(crate) models: Arc<[EngineModel]>,
     places: HashMap<ModelKey, ModelId>,
     pub(crate) waiting: HashMap<RequestId, Row>,
+    /// How many of these there are, by model.
+    queued: Vec<usize>,
     pub(crate) partitions: HashMap<PartitionId, Prepared>,
     /// Launches that have not ended.
     pub(crate) running: usize,
@@ -119,6 +122,7 @@ impl Service {
             layer,
             policy,
             places: models.iter().map(|model| model.key).zip(ids).collect(),
+            queued: vec![0; models.len()],
             models,
             waiting: HashMap::new(),
             partitions: HashMap::new(),
@@ -143,10 +147,27 @@ impl Service {
         self.places.contains_key(&model)
     }
 
-    /// From a request's arrival to its deadline, where its model has an objective.
-    pub(crate) fn objective(&self, model: ModelKey) -> Option<Span> {
-        let place = self.places.get(&model)?;
-        self.models[place.index()].served.slo.map(|slo| slo.latency)
+    /// From a request's arrival to its deadline, where it has one.
+    pub(crate) fn allowed(&self, submission: &Submission) -> Option<Span> {
+        let place = self.places.get(&submission.model)?;
+        let model = &self.models[place.index()];
+        let objective = model.served.slo.map(|slo| slo.latency);
+        let objective = objective.filter(|_| submission.claim == Claim::Promised);
+        let timeout = submission.timeout.or(model.limits.timeout).map(span);
+        [objective, timeout].into_iter().flatten().min()
+    }
+
+    /// Whether as many requests of a model wait as may.
+    pub(crate) fn is_full(&self, model: ModelKey) -> bool {
+        let place = self.places.get(&model);
+        place.is_some_and(|place| {
+            self.queued[place.index()] >= self.models[place.index()].limits.max_queue
+        })
+    }
+
+    /// Rows of a model that wait.
+    pub(crate) fn queued(&self, model: ModelKey) -> usize {
+        self.places.get(&model).map_or(0, |place| self.queued[place.index()])
     }
 
     /// Takes in rows of a request.
@@ -155,6 +176,7 @@ impl Service {
         let Some(&model) = self.places.get(&call.model) else {
             return effects.answers.push((call, InferError::NotServed));
         };
+        self.queued[model.index()] += rows.len();
         let mut request = |index: u32| {
             let id = RequestId(self.next_request);
             self.next_request += 1;
@@ -236,7 +258,9 @@ impl Service {
             Action::Activate(partition) => self.set_active(partition, true),
             Action::Deactivate(partition) => self.set_active(partition, false),
             Action::Launch { launch, partition, model, requests, expected } => {
-                let rows = requests.iter().filter_map(|id| self.waiting.remove(id));
+                let rows: Vec<Row> =
+                    requests.iter().filter_map(|id| self.waiting.remove(id)).collect();
+                self.queued[model.index()] -= rows.len();
                 let job = (partition, model, launch);
                 let pieces = pieces(rows);
                 self.launch(job, pieces, expected, now, effects);
@@ -313,12 +337,16 @@ impl Service {
     /// A row of a request is not served, and with it the whole request: its other rows have nobody to wait for them.
     fn end(&mut self, request: RequestId, error: InferError, effects: &mut Effects) {
         if let Some(row) = self.waiting.remove(&request) {
+            if let Some(place) = self.places.get(&row.call.model) {
+                self.queued[place.index()] -= 1;
+            }
             effects.answers.push((row.call, error));
         }
     }
 
     /// All that waits, in the order in which it came.
     pub(crate) fn take_waiting(&mut self) -> Vec<Piece> {
+        self.queued.fill(0);
         let mut waiting: Vec<(RequestId, Row)> = self.waiting.drain().collect();
         waiting.sort_by_key(|(id, _)| *id);
         pieces(waiting.into_iter().map(|(_, row)| row))

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use weft_device::DeviceError;
-use weft_scheduler::{LayoutTask, Time};
+use weft_scheduler::{LayoutTask, Refusal, Time};
 
 use crate::alarm::Alarm;
 use crate::beside;
 use crate::call::{Call, Piece, Reply, Submission, lock};
-use crate::clock::{Clock, span};
+use crate::clock::Clock;
 use crate::error::InferError;
 use crate::observer::Observer;
 use crate::preparing::Preparer;
@@ -65,7 +65,6 @@ impl Shared {
 
     /// Takes in a request. The call can be cancelled for as long as it waits.
     pub(crate) fn submit(&self, submission: Submission, reply: Reply) -> Arc<Call> {
-        let timeout = submission.timeout.map(span);
         let (model, rows) = (submission.model, submission.rows);
         let mut effects = Effects::default();
         let mut services = self.services();
@@ -73,15 +72,21 @@ impl Shared {
         let is_stopping = services.is_stopping;
         let serves = |service: &&mut Service| service.serves(model) && !is_stopping;
         let service = services.current.iter_mut().find(serves);
-        let objective = service.as_ref().and_then(|service| service.objective(model));
-        let allowed = [objective, timeout].into_iter().flatten().min();
+        let allowed = service.as_ref().and_then(|service| service.allowed(&submission));
         let deadline = allowed.map_or(Time::NEVER, |allowed| now + allowed);
         let call = Call::new(submission, now, deadline, reply);
-        let Some(service) = service else {
-            drop(services);
-            let error = if is_stopping { InferError::Stopped } else { InferError::NotServed };
-            call.answer(Err(error));
-            return call;
+        let service = match service {
+            Some(service) if !service.is_full(model) => service,
+            at_its_limit => {
+                let error = match (at_its_limit.is_some(), is_stopping) {
+                    (true, _) => InferError::Refused(Refusal::QueueFull),
+                    (false, true) => InferError::Stopped,
+                    (false, false) => InferError::NotServed,
+                };
+                drop(services);
+                call.answer(Err(error));
+                return call;
+            }
         };
         service.arrive(Piece { call: call.clone(), rows: 0..rows }, now, &mut effects);
         let generation = service.generation;

@@ -1,6 +1,5 @@
 //! What an engine does at one moment, for people and metrics.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use weft_scheduler::plan::Slo;
@@ -100,14 +99,10 @@ fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
 }
 
 fn models(service: &Service) -> Vec<ModelStatus> {
-    let mut waiting: HashMap<ModelKey, usize> = HashMap::new();
-    for row in service.waiting.values() {
-        *waiting.entry(row.call.model).or_default() += 1;
-    }
     let status = |model: &EngineModel| ModelStatus {
         model: model.key,
         slo: model.served.slo,
-        waiting: waiting.get(&model.key).copied().unwrap_or_default(),
+        waiting: service.queued(model.key),
     };
     service.models.iter().map(status).collect()
 }
@@ -115,10 +110,9 @@ fn models(service: &Service) -> Vec<ModelStatus> {
 /// Rows of a model that wait or run.
 pub(crate) fn waiting(services: &Services, model: ModelKey) -> usize {
     let rows = |service: &Service| {
-        let waiting = service.waiting.values().filter(|row| row.call.model == model).count();
         let running = service.partitions.values().flat_map(|partition| &partition.launches);
         let running = running.filter(|running| service.models[running.model.index()].key == model);
-        waiting + running.map(|running| running.rows as usize).sum::<usize>()
+        service.queued(model) + running.map(|running| running.rows as usize).sum::<usize>()
     };
     services.current.iter().map(rows).sum()
 }

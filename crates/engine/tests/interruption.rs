@@ -7,7 +7,8 @@ use std::time::Duration;
 use weft_cpu::CpuDevice;
 use weft_device::Device;
 use weft_engine::{
-    Engine, EngineDevice, EngineModel, LaunchRecord, ModelKey, Observer, Submission,
+    Claim, Engine, EngineDevice, EngineModel, LaunchRecord, ModelKey, ModelLimits, Observer,
+    Submission,
 };
 use weft_ir::{Dimensions, Value};
 use weft_scheduler::plan::Slo;
@@ -54,6 +55,7 @@ fn model(device: &CpuDevice, name: &str, alone_ms: f64, slo_ms: f64) -> EngineMo
             weight: 1.0,
             priority: 0,
         },
+        limits: ModelLimits::default(),
     }
 }
 
@@ -83,7 +85,8 @@ fn order(policy: &str) -> (Vec<&'static str>, Vec<LaunchRecord>, [ModelKey; 2]) 
             let _ = answered.send(name);
         });
         let inputs = inputs(name, rows as usize);
-        engine.submit(Submission { model: keys[which], inputs, rows, timeout: None }, reply)
+        let (model, claim) = (keys[which], Claim::Promised);
+        engine.submit(Submission { model, inputs, rows, timeout: None, claim }, reply)
     };
     submit(0, LONG, ROWS);
     submit(1, SHORT, 1);

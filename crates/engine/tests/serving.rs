@@ -9,8 +9,8 @@ use std::time::Duration;
 use weft_cpu::CpuDevice;
 use weft_device::{Buckets, Device};
 use weft_engine::{
-    Answer, Engine, EngineDevice, EngineModel, InferError, ModelKey, StartError, Submission,
-    Ticket, Unobserved,
+    Answer, Claim, Engine, EngineDevice, EngineModel, InferError, ModelKey, ModelLimits,
+    StartError, Submission, Ticket, Unobserved,
 };
 use weft_ir::operators::layout::concat;
 use weft_ir::{Dimensions, Tensor, Value};
@@ -41,6 +41,7 @@ fn model(device: &CpuDevice, name: &str, slo_ms: Option<f64>) -> EngineModel {
             weight: 1.0,
             priority: 0,
         },
+        limits: ModelLimits::default(),
     }
 }
 
@@ -85,7 +86,8 @@ impl Served {
     ) -> (Receiver<Result<Answer, InferError>>, Ticket) {
         let (answer, answered) = channel();
         let reply = Box::new(move |result| drop(answer.send(result)));
-        let submission = Submission { model: self.models[which].key, inputs, rows, timeout };
+        let (model, claim) = (self.models[which].key, Claim::Promised);
+        let submission = Submission { model, inputs, rows, timeout, claim };
         (answered, self.engine.submit(submission, reply))
     }
 }
@@ -175,6 +177,58 @@ fn what_cannot_be_in_time_is_refused_and_says_why() {
     assert!(matches!(refused, InferError::Refused(Refusal::TooLate { .. })), "{refused}");
     let unknown = served.engine.infer(ModelKey::unused(), Vec::new()).unwrap_err();
     assert!(matches!(unknown, InferError::NotServed));
+}
+
+#[test]
+fn a_full_queue_takes_in_no_more() {
+    let served = Served::by("weft", 60_000.0);
+    let mut models = served.models.clone();
+    models[0].limits.max_queue = 3;
+    served.engine.serve(models).expect("they are prepared");
+    // The first one runs; whatever it leaves waiting, a burst finds the queue full before the end of it.
+    let submitted: Vec<_> =
+        (0..200).map(|_| served.submit(0, (inputs(NAMES[0], 0), 1), None)).collect();
+    let outcomes: Vec<_> =
+        submitted.iter().map(|(answered, _)| answered.recv().expect("an answer comes")).collect();
+    let is_full = |outcome: &&Result<Answer, InferError>| {
+        matches!(outcome, Err(InferError::Refused(Refusal::QueueFull)))
+    };
+    let refused = outcomes.iter().filter(is_full).count();
+    assert!(refused > 0 && outcomes.iter().all(|outcome| outcome.is_ok() || is_full(&outcome)));
+    served.infer(0, inputs(NAMES[0], 0)).expect("there is room again");
+    served.infer(1, inputs(NAMES[1], 0)).expect("others have queues of their own");
+}
+
+#[test]
+fn a_models_timeout_counts_where_a_request_names_none() {
+    let served = Served::with("weft", [None; 2]);
+    let mut models = served.models.clone();
+    models[0].limits.timeout = Some(Duration::from_nanos(1));
+    served.engine.serve(models).expect("they are prepared");
+    let refused = served.infer(0, inputs(NAMES[0], 0)).unwrap_err();
+    assert!(matches!(refused, InferError::Refused(Refusal::TooLate { .. })), "{refused}");
+    let patient = Some(Duration::from_secs(60));
+    let (answered, _) = served.submit(0, (inputs(NAMES[0], 0), 1), patient);
+    answered.recv().expect("an answer comes").expect("it has time");
+}
+
+#[test]
+fn who_claims_nothing_is_promised_nothing() {
+    let served = Served::by("weft", 0.001);
+    let submit = |claim| {
+        let (answer, answered) = channel();
+        let reply = Box::new(move |result| drop(answer.send(result)));
+        let (model, inputs) = (served.models[0].key, inputs(NAMES[0], 0));
+        let ticket = served
+            .engine
+            .submit(Submission { model, inputs, rows: 1, timeout: None, claim }, reply);
+        (answered.recv().expect("an answer comes"), ticket.allowed())
+    };
+    let (refused, allowed) = submit(Claim::Promised);
+    assert!(refused.is_err() && allowed.is_some(), "no model takes a microsecond");
+    let (answered, allowed) = submit(Claim::BestEffort);
+    answered.expect("it has time");
+    assert_eq!(allowed, None);
 }
 
 #[test]

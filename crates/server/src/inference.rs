@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{Semaphore, oneshot};
-use weft_engine::{Answer, Engine, InferError, Submission, Ticket};
+use weft_engine::{Answer, Claim, Engine, InferError, Submission, Ticket};
 use weft_protocol::{InferRequest, InferResponse};
 
 use crate::door::Door;
@@ -94,6 +94,7 @@ impl Serving {
             inputs: values,
             rows: u32::try_from(rows).unwrap_or(u32::MAX),
             timeout: request.parameters.timeout,
+            claim: claim(request.parameters.priority),
         };
         passage.asked(rows);
         let submitted = Instant::now();
@@ -108,6 +109,14 @@ impl Serving {
             id: request.id,
             outputs,
         })
+    }
+}
+
+/// What a request's priority entitles it to: 1 is the highest, and 0 says nothing.
+fn claim(priority: u64) -> Claim {
+    match priority {
+        0 | 1 => Claim::Promised,
+        _ => Claim::BestEffort,
     }
 }
 

@@ -36,7 +36,7 @@ pub use admin::{
     PredictionDocument, RunningDocument, StatusDocument,
 };
 pub use error::{ServeError, StartError};
-pub use library::{Library, Loader, Look, ProfileStore};
+pub use library::{Library, LoadModel, Loader, Look, ProfileStore};
 pub use limits::Limits;
 pub use models::{ModelEntry, ModelTable, Signature, TensorSpec};
 pub use repository::{FixedRepository, IndexEntry, MemoryUse, ModelState, Repository};

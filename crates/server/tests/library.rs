@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use weft_cpu::CpuDevice;
+use weft_device::Device;
 use weft_engine::{Engine, EngineDevice};
 use weft_ir::{Dimensions, Value};
 use weft_repository::{RepositoryFiles, scan};
@@ -45,8 +46,11 @@ impl Shelf {
             bandwidth_bytes_per_s: 1e10,
             memory_bytes: budget_bytes,
         };
+        let onto = device.clone();
         let loader = Loader {
             device,
+            load: Box::new(move |name, graph, _| onto.load(name, graph)),
+            precision: "f32".into(),
             units,
             dimensions: Dimensions { otherwise: Some(8), ..Dimensions::batch(1) },
             largest_batch: 2,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weft_device::{Device, DeviceError, LoadedModel, UnitSet};
-use weft_engine::{EngineModel, ModelKey, Profiling, ProfilingError, measure};
-use weft_ir::{Dimensions, GraphError};
-use weft_repository::{Fingerprint, ModelSettings};
+use weft_engine::{EngineModel, ModelKey, ModelLimits, Profiling, ProfilingError, measure};
+use weft_ir::{Dimensions, Graph, GraphError};
+use weft_repository::{Fingerprint, ModelSettings, Precision};
 use weft_scheduler::{Profile, ServedModel};
 
-use super::profiles::{ProfileKey, ProfileStore};
+use super::profiles::{ProfileKey, ProfileStore, RunAs};
 use crate::models::{ModelEntry, Signature};
 
 /// How long each batch on each number of units is measured.
@@ -62,7 +62,8 @@ impl Resident {
     /// The same model under another agreement.
     pub(super) fn agreed_anew(&self, wanted: Wanted) -> Self {
         let profile = self.model.served.profile.clone();
-        let model = EngineModel { served: served(profile, &wanted.agreed), ..self.model.clone() };
+        let (served, limits) = (served(profile, &wanted.agreed), limits(&wanted.agreed));
+        let model = EngineModel { served, limits, ..self.model.clone() };
         Self { wanted, model, entry: self.entry.clone() }
     }
 }
@@ -84,10 +85,21 @@ pub(super) enum LoadFailure {
     OverLimit { taken_bytes: u64, limit_bytes: u64 },
 }
 
+/// Loads a model onto the device: by its name, at the device's precision or another one.
+pub type LoadModel = Box<
+    dyn Fn(&str, &Graph, Option<Precision>) -> Result<Arc<dyn LoadedModel>, DeviceError>
+        + Send
+        + Sync,
+>;
+
 /// What models are loaded onto, and how.
 pub struct Loader {
     /// The device.
     pub device: Arc<dyn Device>,
+    /// The way onto it.
+    pub load: LoadModel,
+    /// What models are computed at that say nothing of it.
+    pub precision: String,
     /// The units of it that are used.
     pub units: UnitSet,
     /// Of models that say nothing of their open dimensions.
@@ -106,7 +118,7 @@ impl Loader {
     ) -> Result<Resident, LoadFailure> {
         let agreed = &wanted.agreed;
         let graph = weft_onnx::load(&wanted.file)?;
-        let loaded = self.device.load(&version.name, &graph)?;
+        let loaded = (self.load)(&version.name, &graph, agreed.precision)?;
         let mut dimensions = self.dimensions.clone();
         let named = agreed.dimensions.iter();
         dimensions.named.extend(named.map(|(name, &size)| (name.clone(), size as usize)));
@@ -123,7 +135,7 @@ impl Loader {
         let entry = ModelEntry::new(version.name.clone(), version.version, signature, key);
         Ok(Resident {
             wanted: wanted.clone(),
-            model: EngineModel { key, loaded, dimensions, served },
+            model: EngineModel { key, loaded, dimensions, served, limits: limits(agreed) },
             entry: Arc::new(entry),
         })
     }
@@ -137,7 +149,9 @@ impl Loader {
         (dimensions, largest_batch): (&Dimensions, u32),
     ) -> Result<Profile, LoadFailure> {
         let unreadable = |source| LoadFailure::Unreadable { file: wanted.file.clone(), source };
-        let key = ProfileKey::of(&wanted.file, dimensions, largest_batch).map_err(unreadable)?;
+        let precision = wanted.agreed.precision.map_or(self.precision.clone(), |it| it.to_string());
+        let run_as = RunAs { dimensions, largest_batch, precision: &precision };
+        let key = ProfileKey::of(&wanted.file, &run_as).map_err(unreadable)?;
         if let Some(profile) = self.profiles.get(&version.name, &key) {
             return Ok(profile);
         }
@@ -150,6 +164,10 @@ impl Loader {
         }
         Ok(profile)
     }
+}
+
+fn limits(agreed: &ModelSettings) -> ModelLimits {
+    ModelLimits { max_queue: agreed.max_queue as usize, timeout: agreed.timeout }
 }
 
 fn served(profile: Arc<Profile>, agreed: &ModelSettings) -> ServedModel {

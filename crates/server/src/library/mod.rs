@@ -14,7 +14,7 @@ use std::thread;
 use weft_engine::Engine;
 use weft_repository::Repository as OnDisk;
 
-pub use loading::Loader;
+pub use loading::{LoadModel, Loader};
 pub use profiles::ProfileStore;
 
 use crate::error::ServeError;

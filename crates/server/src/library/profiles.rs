@@ -12,14 +12,23 @@ use xxhash_rust::xxh3::Xxh3;
 /// Read at once of a file that is hashed.
 const CHUNK_BYTES: usize = 1 << 20;
 
+/// How a model is run, as far as that decides how long it takes.
+pub(super) struct RunAs<'a> {
+    /// Its open dimensions.
+    pub(super) dimensions: &'a Dimensions,
+    pub(super) largest_batch: u32,
+    /// What it is computed at.
+    pub(super) precision: &'a str,
+}
+
 /// What a profile is of, beside the device: a model's file, and how it is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProfileKey(String);
 
 impl ProfileKey {
-    /// Of a model's file, its open dimensions and its largest batch. How long a model takes does not depend on where the file
-    /// lies or what it is called.
-    pub(super) fn of(file: &Path, dimensions: &Dimensions, largest_batch: u32) -> io::Result<Self> {
+    /// Of a model's file, and how it is run. How long a model takes does not depend on where the file lies or what it is
+    /// called.
+    pub(super) fn of(file: &Path, run_as: &RunAs<'_>) -> io::Result<Self> {
         let mut hash = Xxh3::new();
         let mut reader = fs::File::open(file)?;
         let mut chunk = vec![0; CHUNK_BYTES];
@@ -29,8 +38,9 @@ impl ProfileKey {
                 count => hash.update(&chunk[..count]),
             }
         }
+        let RunAs { dimensions, largest_batch, precision } = run_as;
         hash.update(format!("{dimensions:?}").as_bytes());
-        Ok(Self(format!("{:032x}-{largest_batch}", hash.digest128())))
+        Ok(Self(format!("{:032x}-{largest_batch}-{precision}", hash.digest128())))
     }
 }
 
@@ -89,6 +99,11 @@ mod tests {
 
     use super::*;
 
+    fn key(file: &Path, largest_batch: u32, precision: &str) -> ProfileKey {
+        let dimensions = &Dimensions::batch(1);
+        ProfileKey::of(file, &RunAs { dimensions, largest_batch, precision }).unwrap()
+    }
+
     fn device() -> ProfiledDevice {
         ProfiledDevice {
             name: "a device".into(),
@@ -110,7 +125,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let model = folder.path().join("model.onnx");
         fs::write(&model, b"weights").unwrap();
-        let key = |batch| ProfileKey::of(&model, &Dimensions::batch(1), batch).unwrap();
+        let key = |batch| key(&model, batch, "f32");
         let store = || ProfileStore::new(device(), BTreeMap::new(), Some(folder.path()));
         let small = key(1);
         assert_eq!(store().get("model", &small), None);
@@ -129,7 +144,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let model = folder.path().join("model.onnx");
         fs::write(&model, b"weights").unwrap();
-        let key = ProfileKey::of(&model, &Dimensions::batch(1), 1).unwrap();
+        let key = key(&model, 1, "f32");
         let given = BTreeMap::from([("model".to_string(), profile())]);
         let store = ProfileStore::new(device(), given, Some(folder.path()));
         assert_eq!(store.get("model", &key), Some(profile()));

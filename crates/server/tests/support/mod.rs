@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use weft_cpu::CpuDevice;
 use weft_device::Device;
-use weft_engine::{Engine, EngineDevice, EngineModel, ModelKey};
+use weft_engine::{Engine, EngineDevice, EngineModel, ModelKey, ModelLimits};
 
 use weft_ir::{Attributes, DataType, Dimension, Dimensions, Graph, GraphBuilder};
 use weft_scheduler::{Profile, ProfilePoint, ServedModel, Span, policies};
@@ -109,7 +109,8 @@ fn model(device: &CpuDevice, name: &str, graph: &Graph) -> (EngineModel, Arc<Mod
     };
     let loaded = device.load(name, graph).expect("it loads");
     let entry = Arc::new(ModelEntry::new(name.into(), 1, signature, key));
-    (EngineModel { key, loaded, dimensions, served }, entry)
+    let limits = ModelLimits::default();
+    (EngineModel { key, loaded, dimensions, served, limits }, entry)
 }
 
 /// An answer over HTTP.

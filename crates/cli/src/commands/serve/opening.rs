@@ -41,7 +41,8 @@ pub(super) fn open(
         None => bandwidth::bytes_per_s(None, &device)?,
     };
     let units = units(&device, settings.device.units)?;
-    let device = device.into_device();
+    let precision_of_device = device.precision();
+    let (device, load) = device.into_device();
     let about = device.description();
     let memory_bytes = about.memory_bytes.context("how much memory the device has is not known")?;
     let budget_bytes = settings
@@ -74,6 +75,8 @@ pub(super) fn open(
     let loader = Loader {
         profiles: ProfileStore::new(profiled, given, folder.as_deref()),
         device,
+        load: Box::new(move |name, graph, agreed| load(name, graph, agreed.map(precision))),
+        precision: precision_of_device.to_string(),
         units,
         dimensions: options.dimensions.sizes(1),
         largest_batch: options.max_batch.max(1),
