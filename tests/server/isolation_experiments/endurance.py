@@ -1,6 +1,9 @@
 """Long load at 80 % of what the server carries: no request is lost, and memory does not grow."""
+from dataclasses import asdict
+
 import tritonclient.grpc as grpc_client
 
+from isolation_experiments.capacity import find
 from isolation_experiments.setting import model
 from summary import table
 
@@ -9,6 +12,7 @@ RATES = {"resnet18": 6.0, "mobilenet_v2": 20.0, "minilm_l6": 4.0}
 SLO_MS = 500
 SHARE = 0.8
 SETTLING_S = 60
+SEARCH_S = 15
 SERVERS = ("weft",)
 
 
@@ -27,10 +31,8 @@ def run(setting, contenders):
         return [part for name in NAMES for part in ("--model", name, "--rate", f"{RATES[name] * factor:.3f}", "--slo", f"{SLO_MS}ms")]
 
     with setting.start("weft", NAMES, settings) as server:
-        search = setting.load(server, *asked(1), "--find-capacity", seconds=min(setting.seconds, 20))
-        carried = search["carried_factor"]
-        if not carried:
-            raise RuntimeError(f"no load was carried: {search['steps'][-1]}")
+        best, steps = find(setting.lasting(SEARCH_S), server, asked)
+        carried = best.factor
         setting.load(server, *asked(SHARE * carried), seconds=SETTLING_S)
         settled_bytes, before = server.resident_bytes(), counts(server)
         # Without requests that the client does not count.
@@ -47,5 +49,5 @@ def run(setting, contenders):
     print(table(["model", "due", "answered", "refused", "failed", "counted by the server", "in time"], rows))
     print(f"lost: {sum(lost.values())} requests that the client sent and the server did not count")
     print(f"resident {settled_bytes / 1e6:.1f} MB, after {setting.seconds:.0f} s {ended_bytes / 1e6:.1f} MB: {growth:+.2%}")
-    return {"factor": carried, "report": report, "counted": {name: after[name] - before[name] for name in NAMES}, "lost": lost,
+    return {"factor": carried, "search": [asdict(step) for step in steps], "report": report, "counted": {name: after[name] - before[name] for name in NAMES}, "lost": lost,
             "settled_bytes": settled_bytes, "ended_bytes": ended_bytes}

@@ -1,4 +1,5 @@
 """What every experiment uses: models of the zoo, servers over them, and `weft load` as the client."""
+import copy
 import json
 import os
 import subprocess
@@ -26,6 +27,12 @@ class Setting:
     def __init__(self, options, folder):
         self.weft, self.seconds, self.rounds, self.warm_up_s, self.folder = options.weft, options.seconds, options.rounds, options.warm_up, folder
         self.count = 0
+
+    def lasting(self, seconds):
+        """The same setting with runs of another length."""
+        other = copy.copy(self)
+        other.seconds = seconds
+        return other
 
     def start(self, kind, names, settings="", api_key=None):
         """A server of these models. `kind` is `weft`, `weft:POLICY`, `mlserver`, or `triton`; `settings` is Weft's weft.toml."""
