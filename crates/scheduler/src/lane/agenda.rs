@@ -52,8 +52,8 @@ pub(super) enum Spot {
     Joined(usize, Cost),
     /// In a new batch, before the one of this index.
     New(usize, Cost),
-    /// At once, in a new batch, before what is left of the one that runs.
-    Interrupting { own: Cost, rest: Cost },
+    /// At once, in a new batch, before what is left of the one that runs, which is then due at an instant.
+    Interrupting { own: Cost, rest: Cost, due: Time },
 }
 
 /// Batches in the order in which they run: by deadline, unless a later one cannot wait.

@@ -23,7 +23,7 @@ use crate::time::Span;
 /// The share of the tightest objective in the lane that best effort may block it for.
 const BLOCKING: f64 = 0.25;
 /// The share of a busy lane that best effort gets in any case.
-const LEAST_SHARE: f64 = 0.02;
+pub(super) const LEAST_SHARE: f64 = 0.02;
 
 /// One model's requests without a deadline, in the order of arrival.
 #[derive(Clone, Debug)]

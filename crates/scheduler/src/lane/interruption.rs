@@ -7,6 +7,7 @@
 
 use super::Lane;
 use super::agenda::{Newcomer, Spot, Upcoming};
+use super::best_effort::LEAST_SHARE;
 use super::outlook::{Cost, Outlook, Work};
 use crate::time::Time;
 
@@ -57,12 +58,17 @@ impl Lane {
         let is_borne = unchanged.then(alone).keeps(occupant.deadline, occupant.certainty);
         let rest = Cost { duration: left, deviation_ns: self.busy_deviation_ns };
         let may = is_in_time && is_borne && self.agenda.can_wait(self.begin(now), alone);
-        may.then_some((answered, Spot::Interrupting { own: alone, rest }))
+        // Best effort that was begun gets its share of the time, however much comes that has a deadline.
+        let due = match occupant.deadline {
+            Time::NEVER => now + rest.duration * LEAST_SHARE.recip(),
+            deadline => deadline,
+        };
+        may.then_some((answered, Spot::Interrupting { own: alone, rest, due }))
     }
 
-    /// What runs is paused, and so much is left of it.
-    pub(super) fn pause(&mut self, rest: Cost) {
-        if let Some(Occupant { deadline, certainty, place, requests: count }) = self.occupant {
+    /// What runs is paused; so much is left of it, and due at an instant.
+    pub(super) fn pause(&mut self, rest: Cost, deadline: Time) {
+        if let Some(Occupant { certainty, place, requests: count, .. }) = self.occupant {
             let (cost, before, is_paused) = (rest, Work::default(), true);
             let rest = Upcoming { place, is_paused, count, deadline, cost, certainty, before };
             self.agenda.upcoming.insert(0, rest);

@@ -134,6 +134,38 @@ fn best_effort_is_interrupted_by_whoever_has_a_deadline() {
 }
 
 #[test]
+fn best_effort_that_was_begun_ends_however_much_is_urgent() {
+    let mut lane = lane();
+    let request =
+        Request { id: RequestId(0), model: LONG, arrived: at(0.0), deadline: Time::NEVER };
+    let prospect = lane.prospect(&request, at(0.0), &LongAndShort).unwrap();
+    lane.admit(request, prospect).unwrap();
+    assert_eq!(next(&mut lane, 0.0), Some(vec![0]));
+    // Every 10 us comes one that takes 10 us: as much as the lane can do.
+    let (mut now, mut left) = (10.0, 90.0);
+    for id in 1.. {
+        let is_running = !lane.has_paused() && lane.free_at(at(now)) > at(now);
+        comes(&mut lane, id, SHORT, now, now + 30.0);
+        if is_running && !lane.has_paused() {
+            // It goes on.
+            left -= 10.0;
+        } else if lane.next(at(now), &LongAndShort, |_| {}).is_none() {
+            assert!(lane.resume(at(now)));
+            left -= 10.0;
+        }
+        if left <= 0.0 {
+            break;
+        }
+        now += 10.0;
+        if lane.has_paused() {
+            lane.set_busy_until(at(now));
+        }
+        assert!(now < 90.0 / 0.02 + 200.0, "it has had {} us of its share", 90.0 - left);
+    }
+    assert!(now > 1000.0, "it gives way for as long as it may: {now}");
+}
+
+#[test]
 fn what_is_paused_stays_when_all_that_waits_is_taken_out_or_it_ends_by_itself() {
     let mut lane = busy(500.0);
     assert!(comes(&mut lane, 1, SHORT, 20.0, 60.0));

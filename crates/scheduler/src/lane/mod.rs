@@ -205,8 +205,8 @@ impl Lane {
     }
 
     fn take_in(&mut self, newcomer: Newcomer, spot: Spot) {
-        if let Spot::Interrupting { rest, .. } = spot {
-            self.pause(rest);
+        if let Spot::Interrupting { rest, due, .. } = spot {
+            self.pause(rest, due);
         }
         self.agenda.take_in(newcomer, spot);
     }
