@@ -128,10 +128,12 @@ def weft(binary, repository, folder, *options, name="weft", api_key=None):
 
     Where the repository's settings name tenants, `api_key` is what asks whether the models are ready.
     """
-    port = free_port()
+    port, admin = free_port(), free_port()
     state = os.path.join(folder, "state")
-    command = [binary, "serve", repository, "--host", "127.0.0.1", "--port", str(port), "--state", state, *map(str, options)]
-    return Server(name, command, port, port, os.path.join(folder, f"{name}.log"), models_in(repository), api_key=api_key)
+    command = [binary, "serve", repository, "--host", "127.0.0.1", "--port", str(port), "--admin-port", str(admin), "--state", state, *map(str, options)]
+    server = Server(name, command, port, port, os.path.join(folder, f"{name}.log"), models_in(repository), api_key=api_key)
+    server.admin = f"127.0.0.1:{admin}"
+    return server
 
 
 def triton(repository, folder, *options, name="triton"):
