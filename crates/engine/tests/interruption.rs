@@ -1,20 +1,17 @@
 //! A request that is due soon does not wait for a long batch: on the CPU device, the batch pauses.
 
+mod support;
+
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use weft_cpu::CpuDevice;
-use weft_device::Device;
-use weft_engine::{
-    Claim, Engine, EngineDevice, EngineModel, LaunchRecord, ModelKey, ModelLimits, Observer,
-    Submission,
-};
-use weft_ir::{Dimensions, Value};
-use weft_scheduler::plan::Slo;
+use weft_engine::{Claim, Engine, EngineDevice, LaunchRecord, ModelKey, Observer, Submission};
+use weft_ir::Value;
+use weft_scheduler::Span;
 use weft_scheduler::policies::ALL;
-use weft_scheduler::{Profile, ProfilePoint, ServedModel, Span};
-use weft_zoo::{ZooOptions, build, entry, sample_inputs};
+use weft_zoo::{ZooOptions, entry, sample_inputs};
 
 const LONG: &str = "resnet18";
 const SHORT: &str = "tiny_mobilenet_v2";
@@ -35,35 +32,14 @@ fn inputs(name: &str, rows: usize) -> Vec<Value> {
     tensors.expect("it takes them").into_iter().map(Value::from).collect()
 }
 
-/// A model that is said to take so long for any batch.
-fn model(device: &CpuDevice, name: &str, alone_ms: f64, slo_ms: f64) -> EngineModel {
-    let graph = build(name, &ZooOptions::default()).expect("the zoo has it");
-    let point = |batch| ProfilePoint {
-        batch,
-        units: 1,
-        latency: Span::from_us(alone_ms * 1e3),
-        dram_bytes: 0.0,
-    };
-    EngineModel {
-        key: ModelKey::unused(),
-        loaded: device.load(name, &graph).expect("it loads"),
-        dimensions: Dimensions::batch(1),
-        served: ServedModel {
-            profile: Arc::new(Profile::new(&[point(1), point(ROWS)], 1 << 20).unwrap()),
-            slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_ms * 1e3) }),
-            expected_per_s: 1.0,
-            weight: 1.0,
-            priority: 0,
-        },
-        limits: ModelLimits::default(),
-    }
-}
-
 /// Which of the two was answered first, and what was launched, under a policy.
 fn order(policy: &str) -> (Vec<&'static str>, Vec<LaunchRecord>, [ModelKey; 2]) {
     let known = ALL.iter().find(|known| known.name == policy).expect("it is there");
     let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
-    let models = [model(&device, LONG, 200.0, 60_000.0), model(&device, SHORT, 2.0, 20_000.0)];
+    let model = |name, alone_ms: f64, slo_ms| {
+        support::model(&device, name, Some(slo_ms), ROWS, |_| Span::from_us(alone_ms * 1e3))
+    };
+    let models = [model(LONG, 200.0, 60_000.0), model(SHORT, 2.0, 20_000.0)];
     let keys = models.each_ref().map(|model| model.key);
     let on = EngineDevice {
         // One unit, so that there is one partition.

@@ -1,5 +1,7 @@
 //! An engine on the CPU device, with every policy: answers are those of the model alone, whatever they were batched with.
 
+mod support;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -9,40 +11,20 @@ use std::time::Duration;
 use weft_cpu::CpuDevice;
 use weft_device::{Buckets, Device};
 use weft_engine::{
-    Answer, Claim, Engine, EngineDevice, EngineModel, InferError, ModelKey, ModelLimits,
-    StartError, Submission, Ticket, Unobserved,
+    Answer, Claim, Engine, EngineDevice, EngineModel, InferError, ModelKey, StartError, Submission,
+    Ticket, Unobserved,
 };
 use weft_ir::operators::layout::concat;
 use weft_ir::{Dimensions, Tensor, Value};
-use weft_scheduler::plan::Slo;
 use weft_scheduler::policies::{ALL, KnownPolicy};
-use weft_scheduler::{Profile, ProfilePoint, Refusal, ServedModel, Span};
+use weft_scheduler::{Refusal, Span};
 use weft_zoo::{ZooOptions, build, entry, sample_inputs};
 
 const NAMES: [&str; 2] = ["tiny_resnet", "tiny_mobilenet_v2"];
 
 fn model(device: &CpuDevice, name: &str, slo_ms: Option<f64>) -> EngineModel {
-    let graph = build(name, &ZooOptions::default()).expect("the zoo has it");
-    // What it says hardly matters here, but for the largest batch.
-    let point = |batch| ProfilePoint {
-        batch,
-        units: 1,
-        latency: Span::from_us(1000.0 * f64::from(batch)),
-        dram_bytes: 0.0,
-    };
-    EngineModel {
-        key: ModelKey::unused(),
-        loaded: device.load(name, &graph).expect("it loads"),
-        dimensions: Dimensions::batch(1),
-        served: ServedModel {
-            profile: Arc::new(Profile::new(&[point(1), point(4)], 1 << 20).expect("a full grid")),
-            slo: slo_ms.map(|ms| Slo { percentile: 0.99, latency: Span::from_us(ms * 1e3) }),
-            expected_per_s: 100.0,
-            weight: 1.0,
-            priority: 0,
-        },
-        limits: ModelLimits::default(),
-    }
+    // What its profile says hardly matters here, but for the largest batch.
+    support::model(device, name, slo_ms, 4, |batch| Span::from_us(1000.0 * f64::from(batch)))
 }
 
 struct Served {

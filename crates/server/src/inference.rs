@@ -159,3 +159,15 @@ impl Drop for Wanted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_priority_below_the_highest_gives_the_objective_up() {
+        let claims = [0, 1, 2, u64::MAX].map(claim);
+        let (promised, best_effort) = (Claim::Promised, Claim::BestEffort);
+        assert_eq!(claims, [promised, promised, best_effort, best_effort]);
+    }
+}

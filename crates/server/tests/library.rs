@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use weft_cpu::CpuDevice;
 use weft_device::Device;
-use weft_engine::{Engine, EngineDevice};
+use weft_engine::{Answer, Engine, EngineDevice, InferError};
 use weft_ir::{Dimensions, Value};
 use weft_repository::{RepositoryFiles, scan};
 use weft_scheduler::{ProfiledDevice, policies};
@@ -97,10 +97,14 @@ impl Shelf {
 
     /// What a model says to an input that is always the same.
     fn answer(&self, name: &str, version: &str) -> Vec<Value> {
+        let answer = self.asked(name, version);
+        answer.unwrap_or_else(|error| panic!("{name}: {error}")).outputs
+    }
+
+    fn asked(&self, name: &str, version: &str) -> Result<Answer, InferError> {
         let tensors = sample_inputs(entry(MODEL).unwrap(), &ZooOptions::default(), 1, 8).unwrap();
         let inputs = tensors.into_iter().map(Value::from).collect();
-        let answer = self.engine.infer(self.found(name, version).key, inputs);
-        answer.unwrap_or_else(|error| panic!("{name}: {error}")).outputs
+        self.engine.infer(self.found(name, version).key, inputs)
     }
 
     fn reason(&self, name: &str) -> String {
@@ -202,4 +206,20 @@ fn a_model_takes_no_more_than_it_may() {
     shelf.apply();
     assert!(shelf.table.find("model", "").is_err());
     assert!(shelf.reason("model").contains("may take"), "{}", shelf.reason("model"));
+}
+
+#[test]
+fn limits_of_requests_count_from_when_they_are_agreed() {
+    let shelf = Shelf::new();
+    shelf.put("model.onnx", 1);
+    shelf.apply();
+    let key = shelf.found("model", "").key;
+    shelf.answer("model", "");
+    shelf.write("weft.toml", "[models.model]\ntimeout_ms = 0.000001\n");
+    shelf.apply();
+    assert!(matches!(shelf.asked("model", ""), Err(InferError::Refused(_))));
+    shelf.write("weft.toml", "[models.model]\ntimeout_ms = 60000\nmax_queue = 1\n");
+    shelf.apply();
+    shelf.answer("model", "");
+    assert_eq!(shelf.found("model", "").key, key, "it was not loaded again");
 }

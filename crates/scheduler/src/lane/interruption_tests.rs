@@ -29,8 +29,11 @@ fn lane() -> Lane {
 
 /// A request comes; says whether it was accepted.
 fn comes(lane: &mut Lane, id: u64, model: ModelId, now: f64, deadline: f64) -> bool {
-    let request = Request { id: RequestId(id), model, arrived: at(now), deadline: at(deadline) };
-    let prospect = lane.prospect(&request, at(now), &LongAndShort).unwrap();
+    asks(lane, Request { id: RequestId(id), model, arrived: at(now), deadline: at(deadline) })
+}
+
+fn asks(lane: &mut Lane, request: Request) -> bool {
+    let prospect = lane.prospect(&request, request.arrived, &LongAndShort).unwrap();
     lane.admit(request, prospect).is_ok()
 }
 
@@ -41,8 +44,13 @@ fn next(lane: &mut Lane, now: f64) -> Option<Vec<u64>> {
 
 /// A lane that runs a long request from 0 on, which is due at `deadline`.
 fn busy(deadline: f64) -> Lane {
+    busy_with(at(deadline))
+}
+
+/// The same; `Time::NEVER` is best effort.
+fn busy_with(deadline: Time) -> Lane {
     let mut lane = lane();
-    assert!(comes(&mut lane, 0, LONG, 0.0, deadline));
+    assert!(asks(&mut lane, Request { id: RequestId(0), model: LONG, arrived: at(0.0), deadline }));
     assert_eq!(next(&mut lane, 0.0), Some(vec![0]));
     lane
 }
@@ -120,12 +128,7 @@ fn an_interruption_is_not_interrupted() {
 
 #[test]
 fn best_effort_is_interrupted_by_whoever_has_a_deadline() {
-    let mut lane = lane();
-    let request =
-        Request { id: RequestId(0), model: LONG, arrived: at(0.0), deadline: Time::NEVER };
-    let prospect = lane.prospect(&request, at(0.0), &LongAndShort).unwrap();
-    lane.admit(request, prospect).unwrap();
-    assert_eq!(next(&mut lane, 0.0), Some(vec![0]));
+    let mut lane = busy_with(Time::NEVER);
     assert!(comes(&mut lane, 1, SHORT, 20.0, 31.0));
     assert_eq!(next(&mut lane, 20.0), Some(vec![1]));
     lane.set_busy_until(at(30.0));
@@ -135,12 +138,7 @@ fn best_effort_is_interrupted_by_whoever_has_a_deadline() {
 
 #[test]
 fn best_effort_that_was_begun_ends_however_much_is_urgent() {
-    let mut lane = lane();
-    let request =
-        Request { id: RequestId(0), model: LONG, arrived: at(0.0), deadline: Time::NEVER };
-    let prospect = lane.prospect(&request, at(0.0), &LongAndShort).unwrap();
-    lane.admit(request, prospect).unwrap();
-    assert_eq!(next(&mut lane, 0.0), Some(vec![0]));
+    let mut lane = busy_with(Time::NEVER);
     // Every 10 us comes one that takes 10 us: as much as the lane can do.
     let (mut now, mut left) = (10.0, 90.0);
     for id in 1.. {

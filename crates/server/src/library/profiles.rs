@@ -132,6 +132,7 @@ mod tests {
         store().put("model", &small, &profile()).unwrap();
         assert_eq!(store().get("renamed", &small), Some(profile()));
         assert_eq!(store().get("model", &key(8)), None);
+        assert_eq!(store().get("model", &self::key(&model, 1, "f16")), None);
         let other = ProfiledDevice { units: 4, ..device() };
         let elsewhere = ProfileStore::new(other, BTreeMap::new(), Some(folder.path()));
         assert_eq!(elsewhere.get("model", &small), None);
