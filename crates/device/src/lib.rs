@@ -4,6 +4,7 @@ mod buckets;
 mod error;
 mod inputs;
 mod rows;
+mod tuning;
 mod unit_set;
 mod urgency;
 
@@ -15,6 +16,10 @@ use weft_ir::{Applied, Graph, Value};
 pub use buckets::{Buckets, MAX_BUCKETS, bucket_sizes};
 pub use error::DeviceError;
 pub use inputs::check_inputs;
+pub use tuning::{
+    Bench, CandidateDescription, KernelChoices, Measurement, OperatorKey, Platform, Trial,
+    TunableDevice, TunableOperator,
+};
 pub use unit_set::UnitSet;
 pub use urgency::Urgency;
 

@@ -1,0 +1,1 @@
+//! Finds the fastest kernels for the share of a device that a model will get.
