@@ -1,1 +1,3 @@
 //! Finds the fastest kernels for the share of a device that a model will get.
+
+pub mod search;

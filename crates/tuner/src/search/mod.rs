@@ -1,0 +1,14 @@
+//! Which candidates of an operator to try next, and when to stop: pure decisions, repeatable from a seed.
+
+mod ledger;
+mod operator_search;
+mod options;
+mod space;
+mod start;
+
+pub use ledger::Outcome;
+pub use operator_search::Search;
+pub use options::{MAX_EXHAUSTIVE, SearchError, SearchOptions, Strategy};
+
+#[cfg(test)]
+mod tests;
