@@ -1,4 +1,6 @@
 //! Finds the fastest kernels for the share of a device that a model will get.
 
+pub mod choices;
 pub mod cost_model;
+pub mod database;
 pub mod search;

@@ -1,0 +1,87 @@
+//! The tables of the tuning database, and whether a file has them.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::error::Fault;
+
+/// The version of the tables below.
+pub(super) const VERSION: i64 = 1;
+/// Says of a file that it is a tuning database: `WEFT` in ASCII.
+const APPLICATION: i64 = 0x5745_4654;
+
+/// Every row carries a checksum of itself and of the names that its numbers stand for, so that one that was damaged on disk
+/// is not taken for another.
+const TABLES: [&str; 5] = [
+    "CREATE TABLE platforms (id INTEGER PRIMARY KEY, chip TEXT NOT NULL, driver TEXT NOT NULL, kernels TEXT NOT NULL, \
+     UNIQUE (chip, driver, kernels)) STRICT",
+    "CREATE TABLE operators (id INTEGER PRIMARY KEY, operator TEXT NOT NULL, precision TEXT NOT NULL, \
+     UNIQUE (operator, precision)) STRICT",
+    "CREATE TABLE trials (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
+     candidate TEXT NOT NULL, outcome TEXT NOT NULL, method TEXT NOT NULL, time_ns INTEGER, spread REAL, \
+     interference REAL, error REAL, reason TEXT, features BLOB NOT NULL, recorded_unix_ms INTEGER NOT NULL, \
+     checksum INTEGER NOT NULL, PRIMARY KEY (platform, operator, partition_size, candidate)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE attempts (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
+     candidate TEXT NOT NULL, crashes INTEGER NOT NULL, process TEXT, started_unix_ms INTEGER NOT NULL, \
+     checksum INTEGER NOT NULL, PRIMARY KEY (platform, operator, partition_size, candidate)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE choices (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
+     candidate TEXT NOT NULL, time_ns INTEGER NOT NULL, untuned_candidate TEXT NOT NULL, \
+     untuned_time_ns INTEGER NOT NULL, trials INTEGER NOT NULL, recorded_unix_ms INTEGER NOT NULL, \
+     checksum INTEGER NOT NULL, PRIMARY KEY (platform, operator, partition_size)) STRICT, WITHOUT ROWID",
+];
+
+/// So that what must not be used is found without looking at all that may.
+const INDICES: [&str; 1] =
+    ["CREATE INDEX unusable ON trials (platform, operator, candidate) WHERE outcome <> 'measured'"];
+
+/// What a file is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// A database with nothing in it, not even tables.
+    Empty,
+    /// A tuning database as this version writes it.
+    Ready,
+    /// A tuning database of a later version.
+    Newer(i64),
+    /// A database of something else.
+    Foreign,
+}
+
+/// What the file is that a connection is open to; a fault where it claims to be what it is not.
+pub(super) fn state(connection: &mut Connection) -> Result<State, Fault> {
+    state_within(&connection.transaction()?)
+}
+
+/// Sees one state of a file that another process may just be making.
+fn state_within(transaction: &Transaction<'_>) -> Result<State, Fault> {
+    let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
+    let mut statement =
+        transaction.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY sql")?;
+    let found = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+    if application != APPLICATION {
+        let is_empty = application == 0 && version == 0 && found.is_empty();
+        return Ok(if is_empty { State::Empty } else { State::Foreign });
+    }
+    if version > VERSION {
+        return Ok(State::Newer(version));
+    }
+    let mut expected: Vec<&str> = TABLES.into_iter().chain(INDICES).collect();
+    expected.sort_unstable();
+    if version != VERSION || found != expected {
+        return Err(Fault::damaged("its tables are not those of a tuning database"));
+    }
+    Ok(State::Ready)
+}
+
+/// Makes the tables in an empty file, unless another process has just done so.
+pub(super) fn create(connection: &mut Connection) -> Result<(), Fault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if state_within(&transaction)? == State::Empty {
+        for statement in TABLES.into_iter().chain(INDICES) {
+            transaction.execute(statement, [])?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    Ok(transaction.commit()?)
+}
