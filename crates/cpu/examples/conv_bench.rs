@@ -5,7 +5,9 @@
 
 use std::io::Write;
 
-use weft_cpu::conv::{ConvAlgorithm, ConvError, ConvProblem, ConvWeights, PackedConv};
+use weft_cpu::conv::{
+    ConvAlgorithm, ConvCandidate, ConvError, ConvProblem, ConvWeights, PackedConv,
+};
 use weft_cpu::{Activation, Isa, SharedOutput, Worker};
 
 /// Network, input channels, output channels, image size, kernel size, stride, groups.
@@ -101,8 +103,9 @@ fn measure(algorithm: ConvAlgorithm, problem: &ConvProblem, isa: Isa) -> Result<
     let input = vec![0.25; pixels * problem.channels_in];
     let mut output = vec![0.0; height * width * problem.channels_out];
     let weights = vec![0.125; problem.channels_out * problem.channels_in / problem.group * kernel];
-    let weights = ConvWeights::pack(algorithm, problem, &weights, isa)?;
-    let conv = PackedConv::new(problem, &weights, None, Activation::Relu)?;
+    let candidate = ConvCandidate::from(algorithm);
+    let weights = ConvWeights::pack(&candidate, problem, &weights, isa)?;
+    let conv = PackedConv::new(&candidate, problem, &weights, None, Activation::Relu)?;
     let worker = Worker::solo(isa);
     let start = thread_seconds();
     let mut best = f64::INFINITY;

@@ -9,7 +9,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use weft_cpu::gemm::{
-    BatchItem, Epilogue, MatMul, PackedB, Rows, WeightMatrix, WeightOrder, gemm, matmul,
+    BatchItem, Epilogue, MatMul, PackedB, PanelWidth, Rows, TileLimits, WeightMatrix, WeightOrder,
+    gemm, matmul,
 };
 use weft_cpu::simd::Simd;
 use weft_cpu::{AlignedBuffer, Isa, SharedOutput, SimdTask, Worker};
@@ -57,13 +58,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let bias = filled(columns)?;
         let mut c = AlignedBuffer::zeroed(rows * columns)?;
         let matrix = WeightMatrix { data: &weights, depth, columns, order: WeightOrder::NByK };
-        let packed = PackedB::pack(isa, &matrix)?;
-        let packing = best(|| drop(black_box(PackedB::pack(isa, &matrix))));
+        let packed = PackedB::pack(isa, PanelWidth::Full, &matrix)?;
+        let packing = best(|| drop(black_box(PackedB::pack(isa, PanelWidth::Full, &matrix))));
+        let limits = TileLimits::default();
         let epilogue = Epilogue { bias: Some(&bias), ..Epilogue::default() };
         let output = SharedOutput::new(&mut c);
         let left = Rows::new(&a, rows, depth, depth);
         // SAFETY: one worker alone uses the output.
-        let seconds = best(|| unsafe { gemm(&worker, &left, &packed, output, columns, &epilogue) });
+        let seconds =
+            best(|| unsafe { gemm(&worker, &left, &packed, &limits, output, columns, &epilogue) });
         let rate = 2.0 * (rows * depth * columns) as f64 / seconds * 1e-9;
         let read = packed.bytes() as f64 / seconds * 1e-9;
         let pack_rate = 2.0 * packed.bytes() as f64 / packing * 1e-9;

@@ -1,5 +1,7 @@
 //! Owns the activations that kernels apply to their results before storing them.
 
+use std::fmt;
+
 use crate::simd::{Simd, math};
 
 /// A function applied to every element of a result.
@@ -62,6 +64,27 @@ impl From<Option<weft_ir::Activation>> for Activation {
     }
 }
 
+impl fmt::Display for Activation {
+    /// The name, and the parameters where there are any.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Activation::None => formatter.write_str("none"),
+            Activation::Relu => formatter.write_str("relu"),
+            Activation::Clip { low, high } => write!(formatter, "clip {low} to {high}"),
+            Activation::LeakyRelu { alpha } => write!(formatter, "leaky relu {alpha}"),
+            Activation::HardSwish => formatter.write_str("hard swish"),
+            Activation::HardSigmoid { alpha, beta } => {
+                write!(formatter, "hard sigmoid {alpha} x + {beta}")
+            }
+            Activation::Sigmoid => formatter.write_str("sigmoid"),
+            Activation::Silu => formatter.write_str("silu"),
+            Activation::Tanh => formatter.write_str("tanh"),
+            Activation::Gelu => formatter.write_str("gelu"),
+            Activation::GeluTanh => formatter.write_str("gelu by tanh"),
+        }
+    }
+}
+
 impl Activation {
     /// The activation of a vector.
     #[inline(always)]
@@ -81,6 +104,43 @@ impl Activation {
             Activation::Tanh => math::tanh(simd, x),
             Activation::Gelu => math::gelu(simd, x),
             Activation::GeluTanh => math::gelu_tanh(simd, x),
+        }
+    }
+
+    /// The activation in double precision, by its definition.
+    pub(crate) fn in_double(self, x: f64) -> f64 {
+        let erf = |x: f64| {
+            let (mut term, mut total) = (x, x);
+            for n in 1..400 {
+                term *= -x * x / f64::from(n);
+                total += term / f64::from(2 * n + 1);
+            }
+            if x.abs() > 4.0 { x.signum() } else { total * std::f64::consts::FRAC_2_SQRT_PI }
+        };
+        match self {
+            Activation::None => x,
+            Activation::Relu => x.max(0.0),
+            Activation::Clip { low, high } => x.clamp(low.into(), high.into()),
+            Activation::LeakyRelu { alpha } => {
+                if x < 0.0 {
+                    f64::from(alpha) * x
+                } else {
+                    x
+                }
+            }
+            Activation::HardSwish => x * (x / 6.0 + 0.5).clamp(0.0, 1.0),
+            Activation::HardSigmoid { alpha, beta } => {
+                (f64::from(alpha) * x + f64::from(beta)).clamp(0.0, 1.0)
+            }
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Activation::Silu => x / (1.0 + (-x).exp()),
+            Activation::Tanh => x.tanh(),
+            Activation::Gelu => 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
+            Activation::GeluTanh => {
+                0.5 * x
+                    * (1.0
+                        + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
+            }
         }
     }
 
@@ -115,43 +175,6 @@ pub(crate) mod tests {
         Activation::GeluTanh,
     ];
 
-    /// The activation in double precision.
-    pub(crate) fn reference(activation: Activation, x: f64) -> f64 {
-        let erf = |x: f64| {
-            let (mut term, mut total) = (x, x);
-            for n in 1..400 {
-                term *= -x * x / f64::from(n);
-                total += term / f64::from(2 * n + 1);
-            }
-            if x.abs() > 4.0 { x.signum() } else { total * std::f64::consts::FRAC_2_SQRT_PI }
-        };
-        match activation {
-            Activation::None => x,
-            Activation::Relu => x.max(0.0),
-            Activation::Clip { low, high } => x.clamp(low.into(), high.into()),
-            Activation::LeakyRelu { alpha } => {
-                if x < 0.0 {
-                    f64::from(alpha) * x
-                } else {
-                    x
-                }
-            }
-            Activation::HardSwish => x * (x / 6.0 + 0.5).clamp(0.0, 1.0),
-            Activation::HardSigmoid { alpha, beta } => {
-                (f64::from(alpha) * x + f64::from(beta)).clamp(0.0, 1.0)
-            }
-            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-            Activation::Silu => x / (1.0 + (-x).exp()),
-            Activation::Tanh => x.tanh(),
-            Activation::Gelu => 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
-            Activation::GeluTanh => {
-                0.5 * x
-                    * (1.0
-                        + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
-            }
-        }
-    }
-
     struct Apply<'a>(Activation, &'a mut [f32]);
 
     impl SimdTask for Apply<'_> {
@@ -173,7 +196,7 @@ pub(crate) mod tests {
                 let mut values = points.clone();
                 isa.run(Apply(activation, &mut values));
                 for (&x, &value) in points.iter().zip(&values) {
-                    let expected = reference(activation, f64::from(x));
+                    let expected = activation.in_double(f64::from(x));
                     let error = (f64::from(value) - expected).abs();
                     assert!(
                         error <= 1e-6 * (1.0 + f64::from(x).abs()),

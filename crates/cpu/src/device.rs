@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
 use weft_ir::Graph;
 
+use crate::choices::Choices;
 use crate::model::CpuModel;
 use crate::partition::CpuPartition;
 use crate::weights::WeightStore;
@@ -15,6 +16,7 @@ use crate::{Isa, Priority};
 pub struct CpuDevice {
     isa: Isa,
     cores: Vec<usize>,
+    pub(crate) choices: Choices,
 }
 
 impl CpuDevice {
@@ -36,7 +38,7 @@ impl CpuDevice {
                 "the operating system names no core that this process may use".into(),
             ));
         }
-        Ok(Self { isa, cores })
+        Ok(Self { isa, cores, choices: Choices::default() })
     }
 
     /// The instruction set its kernels use.
@@ -93,13 +95,27 @@ impl CpuDevice {
         units: &UnitSet,
         priority: Priority,
     ) -> Result<Arc<dyn Partition>, DeviceError> {
+        self.check_units(units)?;
+        Ok(Arc::new(CpuPartition::new(units, self.isa, priority, self.choices.clone())?))
+    }
+}
+
+impl CpuDevice {
+    /// Fails unless all are units of this device, and there is one.
+    pub(crate) fn check_units(&self, units: &UnitSet) -> Result<(), DeviceError> {
         if units.is_empty() {
             return Err(DeviceError::NoUnits);
         }
-        if let Some(unit) = units.iter().find(|unit| !self.cores.contains(unit)) {
-            return Err(DeviceError::NoSuchUnit { unit, available: self.units().to_string() });
+        match units.iter().find(|unit| !self.cores.contains(unit)) {
+            Some(unit) => {
+                Err(DeviceError::NoSuchUnit { unit, available: self.units().to_string() })
+            }
+            None => Ok(()),
         }
-        Ok(Arc::new(CpuPartition::new(units, self.isa, priority)?))
+    }
+
+    pub(crate) fn cores(&self) -> &[usize] {
+        &self.cores
     }
 }
 
@@ -112,7 +128,7 @@ fn information(file: &str, key: &str) -> Option<String> {
     })
 }
 
-fn processor_name() -> String {
+pub(crate) fn processor_name() -> String {
     information("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into())
 }
 

@@ -2,6 +2,7 @@
 
 mod activation;
 mod aligned;
+mod choices;
 pub mod conv;
 mod device;
 pub mod gemm;
@@ -15,6 +16,7 @@ mod plan;
 mod pool;
 mod shared_output;
 pub mod simd;
+mod tuning;
 mod weights;
 
 pub use activation::Activation;

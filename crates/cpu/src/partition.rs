@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
 
+use crate::choices::Choices;
 use crate::lane::Lane;
 use crate::model::CpuModel;
 use crate::plan::{CpuExecutable, build, let_go};
@@ -13,13 +14,20 @@ use crate::{Isa, Priority};
 pub(crate) struct CpuPartition {
     units: UnitSet,
     isa: Isa,
+    choices: Choices,
     lane: Arc<Lane>,
 }
 
 impl CpuPartition {
-    pub(crate) fn new(units: &UnitSet, isa: Isa, priority: Priority) -> Result<Self, DeviceError> {
+    /// Models are prepared with what `choices` hold at that time.
+    pub(crate) fn new(
+        units: &UnitSet,
+        isa: Isa,
+        priority: Priority,
+        choices: Choices,
+    ) -> Result<Self, DeviceError> {
         let lane = Arc::new(Lane::new(units, isa, priority)?);
-        Ok(Self { units: units.clone(), isa, lane })
+        Ok(Self { units: units.clone(), isa, choices, lane })
     }
 }
 
@@ -33,16 +41,12 @@ impl Partition for CpuPartition {
         model: &dyn LoadedModel,
         shapes: &[Vec<usize>],
     ) -> Result<Box<dyn Executable>, DeviceError> {
-        let Some(model) = model.as_any().downcast_ref::<CpuModel>() else {
-            return Err(DeviceError::ForeignModel { model: model.name().to_string() });
-        };
-        let graph = model.graph.specialise(shapes).map_err(|source| DeviceError::Model {
-            model: model.name.clone(),
-            source: Box::new(source),
-        })?;
+        let model = CpuModel::of(model)?;
+        let graph = model.specialise(shapes)?;
         // Weights that rewrites have changed were copied; packing reads the others again, one after another.
         model.graph.values().iter().filter_map(|value| value.constant.as_ref()).for_each(let_go);
-        let plan = build(graph, &model.weights, self.isa, self.units.len());
+        let choices = self.choices.current();
+        let plan = build(graph, &model.weights, self.isa, self.units.len(), choices.as_deref());
         Ok(Box::new(CpuExecutable::new(&model.name, plan, self.lane.clone())))
     }
 }

@@ -44,13 +44,6 @@ impl ConvAlgorithm {
         }
     }
 
-    /// Names the packed form of the weights: problems with the same name and the same weights can share them.
-    pub fn packing(self, problem: &ConvProblem, isa: Isa) -> String {
-        let ConvProblem { channels_in, channels_out, kernel: [height, width], group, .. } = problem;
-        let (name, isa) = (self.name(), isa.name());
-        format!("{name} {isa} {channels_out}x{channels_in}x{height}x{width} in {group}")
-    }
-
     /// An estimate of the time it takes, in processor cycles; what counts is the order of the algorithms.
     pub fn estimated_cost(
         self,
@@ -97,6 +90,11 @@ impl ConvAlgorithm {
         Ok(compute.max(stream) + 0.5 * compute.min(stream))
     }
 
+    /// Whether it can compute the problem without taking much more memory for its weights than the model.
+    pub(crate) fn is_affordable(self, problem: &ConvProblem) -> bool {
+        self.supports(problem) && self.weight_elements(problem) <= MOST_WEIGHTS
+    }
+
     /// How many weights it holds beyond those of the convolution itself: the tiles of Winograd's algorithm.
     fn weight_elements(self, problem: &ConvProblem) -> usize {
         match self {
@@ -117,10 +115,8 @@ impl ConvAlgorithm {
             return Ok(ConvAlgorithm::Depthwise);
         }
         let mut best = (ConvAlgorithm::ImplicitGemm, f64::INFINITY);
-        for algorithm in Self::ALL.into_iter().filter(|algorithm| algorithm.supports(problem)) {
-            if algorithm.weight_elements(problem) > MOST_WEIGHTS {
-                continue;
-            }
+        for algorithm in Self::ALL.into_iter().filter(|algorithm| algorithm.is_affordable(problem))
+        {
             let cost = algorithm.estimated_cost(problem, isa, workers)?;
             if cost < best.1 {
                 best = (algorithm, cost);

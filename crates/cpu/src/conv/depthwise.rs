@@ -1,5 +1,7 @@
 //! Owns depthwise convolution: every channel has its own kernel, so vectors run over channels.
 
+mod parameters;
+
 use std::sync::Arc;
 
 use super::problem::{ConvError, ConvProblem, Geometry, check_length};
@@ -7,15 +9,14 @@ use crate::Activation;
 use crate::kernels::activate;
 use crate::simd::Simd;
 use crate::{AlignedBuffer, SharedOutput, SimdTask, Worker};
+pub use parameters::DepthwiseParameters;
+pub(super) use parameters::TaskSize;
 
 /// Output pixels of a row that are computed together; the maps of common networks are multiples of it.
 const PIXELS: usize = 7;
 
 /// The widest vector of any instruction set: channels are padded to a multiple of it in the packed weights.
 const CHANNEL_MULTIPLE: usize = 16;
-
-/// Fewest channels worth a task of their own.
-const CHANNELS_PER_TASK: usize = 64;
 
 /// Kernels of one value per channel, element by element.
 #[derive(Debug)]
@@ -54,6 +55,7 @@ impl DepthwiseWeights {
 pub struct DepthwiseConv {
     geometry: Geometry,
     weights: Arc<DepthwiseWeights>,
+    parameters: DepthwiseParameters,
     /// One value per channel, padded like the weights.
     bias: AlignedBuffer,
     /// Bounds of the result while it is still in registers.
@@ -73,6 +75,7 @@ impl DepthwiseConv {
     pub fn new(
         problem: &ConvProblem,
         weights: Arc<DepthwiseWeights>,
+        parameters: DepthwiseParameters,
         bias: Option<&[f32]>,
         activation: Activation,
     ) -> Result<Self, ConvError> {
@@ -91,7 +94,15 @@ impl DepthwiseConv {
             Some(range) => (range, None),
             None => ((f32::NEG_INFINITY, f32::INFINITY), Some(activation)),
         };
-        Ok(Self { geometry, weights, bias: padded_bias, low: range.0, high: range.1, activation })
+        Ok(Self {
+            geometry,
+            weights,
+            parameters,
+            bias: padded_bias,
+            low: range.0,
+            high: range.1,
+            activation,
+        })
     }
 
     /// How many bytes the packed weights take.
@@ -114,28 +125,19 @@ impl DepthwiseConv {
         self.geometry.assert_activations(input.len(), output.len(), residual.map(<[f32]>::len));
         let Geometry { problem, output_height, .. } = self.geometry;
         let rows = problem.batch * output_height;
-        // A task is some rows of all channels, or, where rows are few, one row of some channels.
-        let wanted_tasks = 8 * worker.count();
-        let rows_per_task = (rows / (2 * wanted_tasks)).max(1);
-        let row_blocks = rows.div_ceil(rows_per_task);
-        let channel_blocks = wanted_tasks
-            .div_ceil(row_blocks)
-            .min(problem.channels_in.div_ceil(CHANNELS_PER_TASK))
-            .max(1);
-        let channels_per_task =
-            problem.channels_in.div_ceil(channel_blocks).next_multiple_of(CHANNEL_MULTIPLE);
-        let channel_blocks = problem.channels_in.div_ceil(channels_per_task);
-        worker.parallel(row_blocks * channel_blocks, |task| {
-            let first_row = task / channel_blocks * rows_per_task;
-            let first_channel = task % channel_blocks * channels_per_task;
+        let task = self.parameters.task_size(&self.geometry, worker.count());
+        let row_blocks = rows.div_ceil(task.rows);
+        let channel_blocks = problem.channels_in.div_ceil(task.channels);
+        worker.parallel(row_blocks * channel_blocks, |index| {
+            let first_row = index / channel_blocks * task.rows;
+            let first_channel = index % channel_blocks * task.channels;
             worker.isa().run(Rows {
                 conv: self,
                 input,
                 residual,
                 output,
-                rows: first_row..(first_row + rows_per_task).min(rows),
-                channels: first_channel
-                    ..(first_channel + channels_per_task).min(problem.channels_in),
+                rows: first_row..(first_row + task.rows).min(rows),
+                channels: first_channel..(first_channel + task.channels).min(problem.channels_in),
             });
         });
     }

@@ -4,7 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::problem::{ConvError, ConvProblem, Geometry, check_length};
-use crate::gemm::{Epilogue, PackedB, Residual, RowSource, Rows, WeightMatrix, WeightOrder, gemm};
+use crate::gemm::{
+    Epilogue, GemmShape, PackedB, PanelWidth, Residual, RowSource, Rows, TileLimits, WeightMatrix,
+    WeightOrder, gemm,
+};
 use crate::{Activation, Isa, SharedOutput, Worker};
 
 /// Values copied at a time; up to this many but one may be copied too much.
@@ -21,7 +24,12 @@ pub struct ImplicitGemmWeights {
 
 impl ImplicitGemmWeights {
     /// Packs the weights of a problem, given as `[channels_out, channels_in / group, height, width]`.
-    pub fn pack(isa: Isa, problem: &ConvProblem, weights: &[f32]) -> Result<Self, ConvError> {
+    pub fn pack(
+        isa: Isa,
+        width: PanelWidth,
+        problem: &ConvProblem,
+        weights: &[f32],
+    ) -> Result<Self, ConvError> {
         let geometry = problem.geometry()?;
         check_length("the weight", weights, geometry.weight_elements)?;
         let positions = problem.kernel[0] * problem.kernel[1];
@@ -30,7 +38,7 @@ impl ImplicitGemmWeights {
         let order = WeightOrder::Filters { positions };
         let matrices = weights
             .chunks_exact(depth * columns)
-            .map(|data| PackedB::pack(isa, &WeightMatrix { data, depth, columns, order }))
+            .map(|data| PackedB::pack(isa, width, &WeightMatrix { data, depth, columns, order }))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             kernel: problem.kernel,
@@ -51,6 +59,7 @@ impl ImplicitGemmWeights {
 pub struct ImplicitGemmConv {
     geometry: Geometry,
     weights: Arc<ImplicitGemmWeights>,
+    limits: TileLimits,
     bias: Option<Vec<f32>>,
     activation: Activation,
 }
@@ -60,6 +69,7 @@ impl ImplicitGemmConv {
     pub fn new(
         problem: &ConvProblem,
         weights: Arc<ImplicitGemmWeights>,
+        limits: TileLimits,
         bias: Option<&[f32]>,
         activation: Activation,
     ) -> Result<Self, ConvError> {
@@ -74,7 +84,7 @@ impl ImplicitGemmConv {
         if let Some(bias) = bias {
             geometry.check_bias(bias)?;
         }
-        Ok(Self { geometry, weights, bias: bias.map(<[f32]>::to_vec), activation })
+        Ok(Self { geometry, weights, limits, bias: bias.map(<[f32]>::to_vec), activation })
     }
 
     /// How many bytes the packed weights take.
@@ -110,28 +120,39 @@ impl ImplicitGemmConv {
                 }),
                 activation: self.activation,
             };
-            if self.is_plain_product() {
+            if is_plain_product(problem) {
                 let pixels = self.geometry.input_elements / problem.channels_in;
                 let rows = Rows::new(input, pixels, problem.channels_in, problem.channels_in);
                 // SAFETY: all workers are here by the caller's promise, and the product writes the channels of its group.
-                unsafe { gemm(worker, &rows, matrix, part, row_stride, &epilogue) };
+                unsafe { gemm(worker, &rows, matrix, &self.limits, part, row_stride, &epilogue) };
             } else {
                 let patches = Patches { geometry: &self.geometry, input, group };
                 // SAFETY: all workers are here by the caller's promise, and the product writes the channels of its group.
-                unsafe { gemm(worker, &patches, matrix, part, row_stride, &epilogue) };
+                unsafe {
+                    gemm(worker, &patches, matrix, &self.limits, part, row_stride, &epilogue)
+                };
             }
         }
     }
+}
 
-    /// Whether the patches are just the pixels of the image, in order.
-    fn is_plain_product(&self) -> bool {
-        let ConvProblem { kernel, strides, pads_begin, pads_end, group, .. } =
-            self.geometry.problem;
-        group == 1
-            && kernel == [1, 1]
-            && strides == [1, 1]
-            && pads_begin == [0, 0]
-            && pads_end == [0, 0]
+/// Whether the patches are just the pixels of the image, in order.
+fn is_plain_product(problem: &ConvProblem) -> bool {
+    problem.group == 1
+        && problem.kernel == [1, 1]
+        && problem.strides == [1, 1]
+        && problem.pads_begin == [0, 0]
+        && problem.pads_end == [0, 0]
+}
+
+/// The shape of the product for each group.
+pub(super) fn product_shape(geometry: &Geometry) -> GemmShape {
+    let Geometry { problem, output_height, output_width, .. } = geometry;
+    GemmShape {
+        rows: problem.batch * output_height * output_width,
+        depth: problem.kernel[0] * problem.kernel[1] * (problem.channels_in / problem.group),
+        columns: problem.channels_out / problem.group,
+        stride: is_plain_product(problem).then_some(problem.channels_in),
     }
 }
 

@@ -2,51 +2,52 @@
 
 use std::sync::Arc;
 
-use super::algorithm::ConvAlgorithm;
+use super::candidate::ConvCandidate;
 use super::depthwise::{DepthwiseConv, DepthwiseWeights};
 use super::implicit_gemm::{ImplicitGemmConv, ImplicitGemmWeights};
 use super::problem::{ConvError, ConvProblem};
 use super::winograd::{WinogradConv, WinogradWeights};
+use crate::gemm::GemmParameters;
 use crate::{Activation, Isa, SharedOutput, Worker};
 
 /// Weights packed for one algorithm and one instruction set; images of any size can share them.
 #[derive(Debug, Clone)]
 pub enum ConvWeights {
-    /// For [`ConvAlgorithm::Depthwise`].
+    /// For [`ConvCandidate::Depthwise`].
     Depthwise(Arc<DepthwiseWeights>),
-    /// For [`ConvAlgorithm::ImplicitGemm`].
+    /// For [`ConvCandidate::ImplicitGemm`].
     ImplicitGemm(Arc<ImplicitGemmWeights>),
-    /// For [`ConvAlgorithm::Winograd`].
+    /// For [`ConvCandidate::Winograd`].
     Winograd(Arc<WinogradWeights>),
 }
 
 impl ConvWeights {
     /// Packs `weights`, given as `[channels_out, channels_in / group, height, width]`.
     pub fn pack(
-        algorithm: ConvAlgorithm,
+        candidate: &ConvCandidate,
         problem: &ConvProblem,
         weights: &[f32],
         isa: Isa,
     ) -> Result<Self, ConvError> {
         problem.geometry()?;
+        let algorithm = candidate.algorithm();
         if !algorithm.supports(problem) {
             return Err(ConvError::Unsupported { algorithm: algorithm.name() });
         }
         let ConvProblem { channels_in, channels_out, kernel, .. } = *problem;
-        Ok(match algorithm {
-            ConvAlgorithm::Depthwise => {
+        Ok(match *candidate {
+            ConvCandidate::Depthwise(_) => {
                 Self::Depthwise(Arc::new(DepthwiseWeights::pack(channels_in, kernel, weights)?))
             }
-            ConvAlgorithm::ImplicitGemm => {
-                Self::ImplicitGemm(Arc::new(ImplicitGemmWeights::pack(isa, problem, weights)?))
+            ConvCandidate::ImplicitGemm(GemmParameters { width, .. }) => {
+                let packed = ImplicitGemmWeights::pack(isa, width, problem, weights)?;
+                Self::ImplicitGemm(Arc::new(packed))
             }
-            ConvAlgorithm::Winograd(tile) => Self::Winograd(Arc::new(WinogradWeights::pack(
-                isa,
-                tile,
-                channels_in,
-                channels_out,
-                weights,
-            )?)),
+            ConvCandidate::Winograd(tile, parameters) => {
+                let channels = [channels_in, channels_out];
+                let packed = WinogradWeights::pack(isa, tile, parameters, channels, weights)?;
+                Self::Winograd(Arc::new(packed))
+            }
         })
     }
 
@@ -75,23 +76,36 @@ enum AnyConv {
 }
 
 impl PackedConv {
-    /// Prepares the convolution; `weights` were packed for a problem that differs in batch and image size at most.
+    /// Prepares the convolution; `weights` were packed for the candidate, and for a problem that differs in batch and image
+    /// size at most.
     pub fn new(
+        candidate: &ConvCandidate,
         problem: &ConvProblem,
         weights: &ConvWeights,
         bias: Option<&[f32]>,
         activation: Activation,
     ) -> Result<Self, ConvError> {
-        let conv = match weights.clone() {
-            ConvWeights::Depthwise(weights) => {
-                AnyConv::Depthwise(DepthwiseConv::new(problem, weights, bias, activation)?)
+        let conv = match (*candidate, weights.clone()) {
+            (ConvCandidate::Depthwise(parameters), ConvWeights::Depthwise(weights)) => {
+                AnyConv::Depthwise(DepthwiseConv::new(
+                    problem, weights, parameters, bias, activation,
+                )?)
             }
-            ConvWeights::ImplicitGemm(weights) => {
-                AnyConv::ImplicitGemm(ImplicitGemmConv::new(problem, weights, bias, activation)?)
+            (ConvCandidate::ImplicitGemm(parameters), ConvWeights::ImplicitGemm(weights)) => {
+                AnyConv::ImplicitGemm(ImplicitGemmConv::new(
+                    problem,
+                    weights,
+                    parameters.limits,
+                    bias,
+                    activation,
+                )?)
             }
-            ConvWeights::Winograd(weights) => {
-                AnyConv::Winograd(WinogradConv::new(problem, weights, bias, activation)?)
+            (ConvCandidate::Winograd(_, parameters), ConvWeights::Winograd(weights)) => {
+                AnyConv::Winograd(WinogradConv::new(
+                    problem, weights, parameters, bias, activation,
+                )?)
             }
+            _ => return Err(ConvError::Unsupported { algorithm: candidate.algorithm().name() }),
         };
         Ok(Self { weight_bytes: weights.bytes(), conv })
     }

@@ -3,23 +3,13 @@
 use std::ops::Range;
 
 use super::kernel::MOST_ROWS;
-use super::panels::{Panels, full_width};
+use super::panels::Panels;
+use super::parameters::{RowCopies, TileLimits};
 use crate::Isa;
 
-/// The most terms summed before partial results are stored: a group of rows must stay in the first-level cache.
-const MOST_DEPTH: usize = 512;
-
-/// How many values of the packed operand a tile may use in one go: they stay in the second-level cache.
-const TILE_PANEL_VALUES: usize = 128 * 1024;
-
-/// How many rows a tile has at most: its results stay in the second-level cache between parts of the sum.
-const MOST_TILE_ROWS: usize = 240;
-
-/// How many tiles each worker should find, so that none waits long for the last.
-const TILES_PER_WORKER: usize = 4;
-
-/// How a product is cut. The cut of the sum depends on the shape alone, never on the workers, so neither do the results.
-#[derive(Debug, Clone, Copy)]
+/// How a product is cut. The cut of the sum depends on the shape and the limits alone, never on the workers, so neither do
+/// the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blocking {
     rows: usize,
     depth: usize,
@@ -30,23 +20,33 @@ pub(super) struct Blocking {
     group_count: usize,
     tile_groups: usize,
     tile_panels: usize,
+    /// Whether rows are copied closer together before they are multiplied.
+    copies_rows: bool,
 }
 
 impl Blocking {
-    /// Cuts `rows` rows of a product for `workers` workers. `is_single_row` says that the whole product has only one: then
-    /// its sum is computed in another order, which must not happen to one row among many.
-    pub(super) fn new(panels: Panels, rows: usize, is_single_row: bool, workers: usize) -> Self {
+    /// Cuts `rows` rows of a product for `workers` workers. `stride` is from one of them to the next, in values, where they
+    /// lie in memory. `is_single_row` says that the whole product has only one: then its sum is computed in another order,
+    /// which must not happen to one row among many.
+    pub(super) fn new(
+        panels: Panels,
+        rows: usize,
+        stride: Option<usize>,
+        is_single_row: bool,
+        workers: usize,
+        limits: &TileLimits,
+    ) -> Self {
         let depth = panels.depth();
         let part_depth = if is_single_row {
             depth.max(1)
         } else {
-            depth.div_ceil(depth.div_ceil(MOST_DEPTH).max(1)).next_multiple_of(4).max(4)
+            depth.div_ceil(depth.div_ceil(limits.depth.max(1)).max(1)).next_multiple_of(4).max(4)
         };
         let group_count = rows.div_ceil(group_rows(panels));
         let panel_count = panels.count();
-        let panel_values = part_depth.min(MOST_DEPTH) * full_width(panels.isa());
-        let tile_panels = panel_count.min((TILE_PANEL_VALUES / panel_values).max(1));
-        let tile_groups = group_count.min(MOST_TILE_ROWS / group_rows(panels));
+        let panel_values = part_depth.min(limits.depth) * panels.full_width();
+        let tile_panels = panel_count.min((limits.panel_values / panel_values.max(1)).max(1));
+        let tile_groups = group_count.min((limits.rows / group_rows(panels)).max(1));
         let mut blocking = Self {
             rows,
             depth,
@@ -56,10 +56,17 @@ impl Blocking {
             group_count,
             tile_groups,
             tile_panels,
+            copies_rows: stride.is_none_or(|stride| match limits.copies {
+                RowCopies::AsNeeded => part_depth < depth && would_collide(stride),
+                RowCopies::Always => true,
+                RowCopies::Never => false,
+            }),
         };
         blocking.even_out();
         if workers > 1 {
-            while blocking.tile_count() < workers * TILES_PER_WORKER && blocking.split(panels) {}
+            while blocking.tile_count() < workers * limits.tiles_per_worker
+                && blocking.split(panels)
+            {}
         }
         blocking
     }
@@ -67,7 +74,7 @@ impl Blocking {
     /// Halves the side of the tile whose operand is cheaper to read again; false if the tile is as small as can be.
     fn split(&mut self, panels: Panels) -> bool {
         let tile_rows = self.tile_groups * group_rows(panels);
-        let tile_columns = self.tile_panels * full_width(panels.isa());
+        let tile_columns = self.tile_panels * panels.full_width();
         let by_columns = tile_columns >= 2 * tile_rows;
         if self.tile_panels > 1 && (by_columns || self.tile_groups == 1) {
             self.tile_panels = self.tile_panels.div_ceil(2);
@@ -120,6 +127,19 @@ impl Blocking {
         start(index)..start(index + 1)
     }
 
+    pub(super) fn copies_rows(self) -> bool {
+        self.copies_rows
+    }
+
+    pub(super) fn tile_panels(self) -> usize {
+        self.tile_panels
+    }
+
+    /// Rows of a tile, at most.
+    pub(super) fn tile_rows(self, panels: Panels) -> usize {
+        (self.tile_groups * group_rows(panels)).min(self.rows)
+    }
+
     pub(super) fn is_single_row(self) -> bool {
         self.is_single_row
     }
@@ -137,4 +157,10 @@ fn group_rows(panels: Panels) -> usize {
         Isa::Avx2 => 6,
         Isa::Avx512 => MOST_ROWS,
     }
+}
+
+/// Whether parts of rows that are so many values apart fall on the same few places of the first-level cache: those that are
+/// a multiple of a quarter of a page apart do.
+fn would_collide(stride: usize) -> bool {
+    (stride * size_of::<f32>()).is_multiple_of(1024)
 }

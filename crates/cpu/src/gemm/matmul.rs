@@ -6,6 +6,7 @@ use super::extent;
 use super::pack::{PackSource, pack_panels};
 use super::packed::WeightOrder;
 use super::panels::{Panels, full_width};
+use super::parameters::{PanelWidth, TileLimits};
 use super::rows::Rows;
 use super::tile::Product;
 use crate::{SharedOutput, Worker};
@@ -86,7 +87,7 @@ pub unsafe fn matmul(worker: &Worker, products: &MatMul, output: SharedOutput<f3
         let first_row = cut * row_cut;
         let width = strip_columns.min(columns - first_column);
         let height = row_cut.min(rows - first_row);
-        let panels = Panels::new(isa, depth, width);
+        let panels = Panels::new(isa, PanelWidth::Full, depth, width);
         let mut packed = worker.scratch(panels.elements().expect("a strip of a matrix in memory"));
         let (order, start) = match products.b_transposed {
             true => (WeightOrder::NByK, item.b + first_column * products.b_stride),
@@ -114,7 +115,14 @@ pub unsafe fn matmul(worker: &Worker, products: &MatMul, output: SharedOutput<f3
             depth,
             products.a_stride,
         );
-        let blocking = Blocking::new(panels, height, rows == 1, 1);
+        let blocking = Blocking::new(
+            panels,
+            height,
+            Some(products.a_stride),
+            rows == 1,
+            1,
+            &TileLimits::default(),
+        );
         let product = Product {
             a: &a,
             b: &packed,
@@ -161,7 +169,7 @@ impl MatMul<'_> {
 
     /// How many columns one task packs.
     fn strip_columns(&self, worker: &Worker) -> usize {
-        let width = full_width(worker.isa());
+        let width = full_width(worker.isa(), PanelWidth::Full);
         let fitting = (STRIP_VALUES / self.depth.max(1) / width).max(1);
         let panels = self.columns.div_ceil(width);
         let mut strip = panels.div_ceil(panels.div_ceil(fitting));

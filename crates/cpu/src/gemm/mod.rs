@@ -4,16 +4,21 @@ mod blocking;
 mod epilogue;
 mod finish;
 mod kernel;
+mod linear;
 mod matmul;
 mod pack;
 mod packed;
 mod panels;
+mod parameters;
 mod rows;
+mod space;
 mod tile;
 
 pub use epilogue::{Epilogue, Residual};
+pub use linear::Linear;
 pub use matmul::{BatchItem, MatMul, matmul};
 pub use packed::{PackError, PackedB, WeightMatrix, WeightOrder};
+pub use parameters::{GemmCut, GemmParameters, GemmShape, PanelWidth, RowCopies, TileLimits};
 pub use rows::{RowSource, Rows};
 
 use crate::{SharedOutput, Worker};
@@ -22,8 +27,8 @@ use tile::Product;
 
 /// Computes `output = epilogue(a * b)`; all workers of a run call it alike and leave together.
 ///
-/// `a` is M by K, `b` is K by N, and row `r` of the result starts at `r * output_stride`. The bits of the result do not
-/// depend on the number of workers.
+/// `a` is M by K, `b` is K by N, and row `r` of the result starts at `r * output_stride`. `limits` say how the product is cut;
+/// the bits of the result depend on them, and do not depend on the number of workers.
 ///
 /// # Safety
 ///
@@ -36,6 +41,7 @@ pub unsafe fn gemm<A: RowSource + ?Sized>(
     worker: &Worker,
     a: &A,
     b: &PackedB,
+    limits: &TileLimits,
     output: SharedOutput<f32>,
     output_stride: usize,
     epilogue: &Epilogue,
@@ -49,7 +55,14 @@ pub unsafe fn gemm<A: RowSource + ?Sized>(
         "output of a product is too short"
     );
     epilogue.check(a.rows(), panels.columns());
-    let blocking = Blocking::new(panels, a.rows(), a.rows() == 1, worker.count());
+    let blocking = Blocking::new(
+        panels,
+        a.rows(),
+        a.in_memory().map(|rows| rows.stride()),
+        a.rows() == 1,
+        worker.count(),
+        limits,
+    );
     let product = Product {
         a,
         b: b.data(),

@@ -2,6 +2,7 @@
 
 use super::pack::{PackSource, pack_panels};
 use super::panels::Panels;
+use super::parameters::PanelWidth;
 use crate::{AlignedBuffer, AllocationError, Isa, Pool, PoolError, SharedOutput};
 
 /// How many panels one task packs: together they read whole cache lines of every row.
@@ -73,15 +74,19 @@ pub struct PackedB {
 
 impl PackedB {
     /// Packs on the calling thread.
-    pub fn pack(isa: Isa, weights: &WeightMatrix) -> Result<Self, PackError> {
-        let (mut packed, source) = Self::prepare(isa, weights)?;
+    pub fn pack(isa: Isa, width: PanelWidth, weights: &WeightMatrix) -> Result<Self, PackError> {
+        let (mut packed, source) = Self::prepare(isa, width, weights)?;
         pack_panels(&source, packed.panels, 0..packed.panels.count(), &mut packed.data);
         Ok(packed)
     }
 
     /// Packs with all workers of a pool, for its instruction set.
-    pub fn pack_on(pool: &Pool, weights: &WeightMatrix) -> Result<Self, PackError> {
-        let (mut packed, source) = Self::prepare(pool.isa(), weights)?;
+    pub fn pack_on(
+        pool: &Pool,
+        width: PanelWidth,
+        weights: &WeightMatrix,
+    ) -> Result<Self, PackError> {
+        let (mut packed, source) = Self::prepare(pool.isa(), width, weights)?;
         let panels = packed.panels;
         let target = SharedOutput::new(&mut packed.data);
         let count = panels.count();
@@ -101,6 +106,7 @@ impl PackedB {
 
     fn prepare<'a>(
         isa: Isa,
+        width: PanelWidth,
         weights: &WeightMatrix<'a>,
     ) -> Result<(Self, PackSource<'a>), PackError> {
         let WeightMatrix { data, depth, columns, order } = *weights;
@@ -113,7 +119,7 @@ impl PackedB {
         {
             return Err(PackError::Positions { depth, positions });
         }
-        let panels = Panels::new(isa, depth, columns);
+        let panels = Panels::new(isa, width, depth, columns);
         let elements = panels.elements().ok_or(AllocationError { elements })?;
         let stride = if order == WeightOrder::KByN { columns } else { depth };
         let source = PackSource { data, stride, order };

@@ -1,5 +1,6 @@
 //! Owns the geometry of a packed matrix: panels of columns, each stored row after row.
 
+use super::parameters::PanelWidth;
 use crate::Isa;
 
 /// The width of the narrowest panel.
@@ -12,6 +13,7 @@ pub(super) const NARROW: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Panels {
     isa: Isa,
+    full_width: usize,
     depth: usize,
     columns: usize,
 }
@@ -28,17 +30,23 @@ pub(super) struct Panel {
 }
 
 /// The width of all panels but the last.
-pub(super) fn full_width(isa: Isa) -> usize {
-    match isa {
-        Isa::Portable => 8,
-        Isa::Avx2 => 16,
-        Isa::Avx512 => 32,
+pub(super) fn full_width(isa: Isa, width: PanelWidth) -> usize {
+    match (width, isa) {
+        (PanelWidth::OneVector, _) => isa.lanes(),
+        (PanelWidth::Full, Isa::Portable) => 8,
+        (PanelWidth::Full, Isa::Avx2) => 16,
+        (PanelWidth::Full, Isa::Avx512) => 32,
     }
 }
 
 impl Panels {
-    pub(super) fn new(isa: Isa, depth: usize, columns: usize) -> Self {
-        Self { isa, depth, columns }
+    pub(super) fn new(isa: Isa, width: PanelWidth, depth: usize, columns: usize) -> Self {
+        Self { isa, full_width: full_width(isa, width), depth, columns }
+    }
+
+    /// The width of all panels but the last.
+    pub(super) fn full_width(self) -> usize {
+        self.full_width
     }
 
     pub(super) fn isa(self) -> Isa {
@@ -58,7 +66,7 @@ impl Panels {
     /// The widths of the panels after the full ones; zero where there is none.
     fn tail_widths(self) -> [usize; 2] {
         let lanes = self.isa.lanes();
-        let rest = self.columns % full_width(self.isa);
+        let rest = self.columns % self.full_width;
         let whole = rest / lanes * lanes;
         match rest - whole {
             0 => [whole, 0],
@@ -71,12 +79,12 @@ impl Panels {
     /// How many panels there are.
     pub(super) fn count(self) -> usize {
         let tail = self.tail_widths().iter().filter(|&&width| width > 0).count();
-        self.columns / full_width(self.isa) + tail
+        self.columns / self.full_width + tail
     }
 
     /// The panel with the given number.
     pub(super) fn panel(self, index: usize) -> Panel {
-        let full_width = full_width(self.isa);
+        let full_width = self.full_width;
         let full = self.columns / full_width;
         let (column, width) = match index.checked_sub(full) {
             None => (index * full_width, full_width),
@@ -89,13 +97,13 @@ impl Panels {
     /// How many values the packed matrix has, if that can be represented.
     pub(super) fn elements(self) -> Option<usize> {
         let width: usize = self.tail_widths().iter().sum();
-        let full = self.columns / full_width(self.isa) * full_width(self.isa);
+        let full = self.columns / self.full_width * self.full_width;
         full.checked_add(width)?.checked_mul(self.depth)
     }
 
     /// Whether no panel is wider than one vector.
     pub(super) fn are_single_vectors(self) -> bool {
-        self.columns <= self.isa.lanes()
+        self.columns.min(self.full_width) <= self.isa.lanes()
     }
 }
 
@@ -105,9 +113,10 @@ mod tests {
 
     #[test]
     fn panels_cover_the_columns_with_little_padding() {
-        for isa in Isa::ALL {
+        let widths = [PanelWidth::Full, PanelWidth::OneVector];
+        for (isa, width) in Isa::ALL.into_iter().flat_map(|isa| widths.map(|width| (isa, width))) {
             for columns in 0..200 {
-                let panels = Panels::new(isa, 3, columns);
+                let panels = Panels::new(isa, width, 3, columns);
                 let mut next = 0;
                 for index in 0..panels.count() {
                     let panel = panels.panel(index);
@@ -120,8 +129,8 @@ mod tests {
                 assert!(next >= columns && next - columns < NARROW, "{isa:?} {columns}: {next}");
             }
         }
-        assert_eq!(Panels::new(Isa::Avx512, 1, 24).count(), 2);
-        assert_eq!(Panels::new(Isa::Avx512, usize::MAX / 2, 24).elements(), None);
-        assert_eq!(Panels::new(Isa::Avx512, 2, usize::MAX).elements(), None);
+        assert_eq!(Panels::new(Isa::Avx512, PanelWidth::Full, 1, 24).count(), 2);
+        assert_eq!(Panels::new(Isa::Avx512, PanelWidth::Full, usize::MAX / 2, 24).elements(), None);
+        assert_eq!(Panels::new(Isa::Avx512, PanelWidth::Full, 2, usize::MAX).elements(), None);
     }
 }

@@ -3,7 +3,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::*;
-use crate::activation::tests::{EVERY, reference as activate};
+use crate::activation::tests::EVERY;
 use crate::{Activation, Isa, Pool};
 
 /// Reproducible values in -1..1 that differ along every dimension.
@@ -111,9 +111,9 @@ fn compare(
         }
         let extra = f64::from(residual[index]);
         let expected = match case.residual {
-            None => activate(case.activation, sum),
-            Some(false) => activate(case.activation, sum + extra),
-            Some(true) => activate(case.activation, sum) + extra,
+            None => case.activation.in_double(sum),
+            Some(false) => case.activation.in_double(sum + extra),
+            Some(true) => case.activation.in_double(sum) + extra,
         };
         let error = (f64::from(value) - expected).abs();
         assert!(
@@ -125,6 +125,11 @@ fn compare(
 
 /// Runs a case on every instruction set and with one to three workers.
 fn check(case: Case) {
+    check_with(case, &GemmParameters::default());
+}
+
+/// The same with parameters.
+fn check_with(case: Case, parameters: &GemmParameters) {
     let (a_stride, c_stride) = (case.depth + case.a_gap, case.columns + case.c_gap);
     let a = values(1, case.rows * a_stride);
     let b = values(2, case.depth * case.columns);
@@ -145,7 +150,8 @@ fn check(case: Case) {
         let mut first: Option<Vec<f32>> = None;
         for workers in 1..=3 {
             let pool = Pool::unpinned(workers, isa).unwrap();
-            let packed = PackedB::pack_on(&pool, &weights).unwrap();
+            let packed = PackedB::pack_on(&pool, parameters.width, &weights).unwrap();
+            let limits = parameters.limits;
             let mut actual = vec![77.0; case.rows * c_stride];
             let output = SharedOutput::new(&mut actual);
             pool.run(|worker| {
@@ -153,9 +159,17 @@ fn check(case: Case) {
                 // SAFETY: all workers of the run make the same call.
                 unsafe {
                     if case.gathered {
-                        gemm(worker, &Gathered(rows), &packed, output, c_stride, &epilogue);
+                        gemm(
+                            worker,
+                            &Gathered(rows),
+                            &packed,
+                            &limits,
+                            output,
+                            c_stride,
+                            &epilogue,
+                        );
                     } else {
-                        gemm(worker, &rows, &packed, output, c_stride, &epilogue);
+                        gemm(worker, &rows, &packed, &limits, output, c_stride, &epilogue);
                     }
                 }
             })
@@ -260,8 +274,12 @@ fn weights_of_every_order_are_packed_alike() {
 fn weights_that_do_not_fit_their_shape_are_refused() {
     let data = [0.0; 12];
     let pack = |depth, columns, order| {
-        PackedB::pack(Isa::Portable, &WeightMatrix { data: &data, depth, columns, order })
-            .map(|packed| packed.bytes())
+        PackedB::pack(
+            Isa::Portable,
+            PanelWidth::Full,
+            &WeightMatrix { data: &data, depth, columns, order },
+        )
+        .map(|packed| packed.bytes())
     };
     assert_eq!(pack(3, 4, WeightOrder::KByN), Ok(3 * 8 * 4));
     assert_eq!(
@@ -279,14 +297,17 @@ fn weights_that_do_not_fit_their_shape_are_refused() {
 fn shapes_that_do_not_fit_end_the_run_with_an_error() {
     let pool = Pool::unpinned(2, Isa::Portable).unwrap();
     let weights = WeightMatrix { data: &[1.0; 12], depth: 3, columns: 4, order: WeightOrder::KByN };
-    let packed = PackedB::pack(Isa::Portable, &weights).unwrap();
+    let packed = PackedB::pack(Isa::Portable, PanelWidth::Full, &weights).unwrap();
+    let limits = TileLimits::default();
     let attempt = |rows: usize, depth: usize, stride: usize, epilogue: Epilogue| {
         let a = vec![1.0; rows * depth];
         let mut c = [0.0; 8];
         let output = SharedOutput::new(&mut c);
         let rows = Rows::new(&a, rows, depth, depth);
         // SAFETY: all workers of the run make the same call.
-        pool.run(|worker| unsafe { gemm(worker, &rows, &packed, output, stride, &epilogue) })
+        pool.run(|worker| unsafe {
+            gemm(worker, &rows, &packed, &limits, output, stride, &epilogue)
+        })
     };
     assert_eq!(attempt(2, 3, 4, Epilogue::default()), Ok(()));
     let residual = Residual { data: &[0.0; 7], row_stride: 4, after_activation: false };
@@ -416,5 +437,25 @@ proptest! {
         let order = if transposed { WeightOrder::NByK } else { WeightOrder::KByN };
         let activation = EVERY[activation];
         check(Case { rows, depth, columns, a_gap, c_gap, order, bias, residual, activation, gathered });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn parameters_change_nothing_but_rounding(
+        rows in 1usize..300,
+        depth in 1usize..700,
+        columns in 1usize..150,
+        is_wide_apart: bool,
+        gathered: bool,
+        bias: bool,
+        pick: usize,
+    ) {
+        let a_gap = if is_wide_apart { depth.next_multiple_of(256) - depth } else { 0 };
+        let shape = GemmShape { rows, depth, columns, stride: Some(depth + a_gap) };
+        let candidates = GemmParameters::candidates(Isa::widest(), &shape, 1 + pick % 3);
+        let parameters = &candidates[pick % candidates.len()];
+        check_with(Case { rows, depth, columns, a_gap, bias, gathered, ..PLAIN }, parameters);
     }
 }

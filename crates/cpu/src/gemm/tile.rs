@@ -7,7 +7,7 @@ use super::blocking::Blocking;
 use super::epilogue::Epilogue;
 use super::finish::BlockFinish;
 use super::kernel::{KernelCall, MOST_ROWS, RegisterFinish, multiply_rows, multiply_single_row};
-use super::panels::{NARROW, Panel, Panels, full_width};
+use super::panels::{NARROW, Panel, Panels};
 use super::rows::RowSource;
 use crate::simd::Simd;
 use crate::{Activation, Isa, SimdTask, Worker};
@@ -45,17 +45,10 @@ impl<A: RowSource + ?Sized> Product<'_, A> {
     pub(super) unsafe fn compute_tile(&self, worker: &Worker, tile: usize) {
         let (groups, panels) = self.blocking.tile(tile);
         let stride = self.blocking.part_depth() + STRIDE_GAP;
-        let copies = self.a.in_memory().is_none_or(|rows| self.must_copy(rows.stride()));
+        let copies = self.blocking.copies_rows();
         let mut scratch = worker.scratch(if copies { MOST_ROWS * stride } else { 0 });
         let copy = copies.then_some(Copy { target: &mut scratch, stride });
         worker.isa().run(TileTask { product: self, groups, panels, copy });
-    }
-
-    /// Whether rows must be moved closer together: parts of rows that are a multiple of a page apart would all fall on
-    /// the same few places of the first-level cache.
-    fn must_copy(&self, stride: usize) -> bool {
-        let is_cut = self.blocking.part_depth() < self.panels.depth();
-        is_cut && (stride * size_of::<f32>()).is_multiple_of(1024)
     }
 }
 
@@ -226,7 +219,7 @@ impl<A: RowSource + ?Sized> Product<'_, A> {
     /// The pointers of `call` are valid for the rows and the width of the block.
     #[inline(always)]
     unsafe fn multiply<S: Simd>(&self, simd: S, block: &Block, call: KernelCall) {
-        debug_assert!(block.panel.width <= full_width(self.panels.isa()));
+        debug_assert!(block.panel.width <= self.panels.full_width());
         let rows = block.rows.len();
         let is_single = self.blocking.is_single_row();
         let is_narrow = self.panels.isa() == Isa::Avx512 && block.panel.width == NARROW;

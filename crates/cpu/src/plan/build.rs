@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use weft_device::{ExecutionReport, StepReport};
+use weft_device::{ExecutionReport, KernelChoices, StepReport};
 use weft_ir::buffers::{Lifetime, plan_buffers};
 use weft_ir::operators::layout::is_view;
 use weft_ir::{Fact, InputFacts, Node, OptimizedGraph, Tensor, ValueId};
@@ -35,6 +35,7 @@ pub(crate) fn build(
     weights: &WeightStore,
     isa: Isa,
     workers: usize,
+    choices: Option<&dyn KernelChoices>,
 ) -> ExecutionPlan {
     let mut report = ExecutionReport { rewrites: graph.applied().to_vec(), ..Default::default() };
     let mut drafts = Vec::new();
@@ -51,8 +52,8 @@ pub(crate) fn build(
             continue;
         }
         settle(&node, &graph);
-        let whole =
-            Site { node: &node, graph: &graph, facts: graph.facts(), weights, isa, workers };
+        let facts = graph.facts();
+        let whole = Site { node: &node, graph: &graph, facts, weights, isa, workers, choices };
         let for_chunk = chunking
             .as_ref()
             .filter(|_| cut[node_index])
@@ -125,7 +126,7 @@ fn flops(node: &Node, graph: &OptimizedGraph) -> u64 {
 
 /// The input and output of a node that only changes the shape of a dense value; it needs no step,
 /// unless its output is given back to the caller.
-fn view_of(node: &Node, graph: &OptimizedGraph) -> Option<(ValueId, ValueId)> {
+pub(super) fn view_of(node: &Node, graph: &OptimizedGraph) -> Option<(ValueId, ValueId)> {
     let (input, output) = (node.input(0)?, node.output()?);
     let is_plain = is_view(&*node.operator)
         && is_dense(graph.fact(input))
@@ -135,7 +136,7 @@ fn view_of(node: &Node, graph: &OptimizedGraph) -> Option<(ValueId, ValueId)> {
 }
 
 /// Which nodes run chunk by chunk: those of runs of at least two that can be cut, views between them not counted.
-fn cut_nodes(graph: &OptimizedGraph, chunking: Option<&Chunking>) -> Vec<bool> {
+pub(super) fn cut_nodes(graph: &OptimizedGraph, chunking: Option<&Chunking>) -> Vec<bool> {
     let nodes = graph.graph().nodes();
     let mut cut = vec![false; nodes.len()];
     let Some(chunking) = chunking else { return cut };

@@ -6,6 +6,7 @@ mod copy_step;
 mod executable;
 mod kernel;
 mod memory;
+mod operators;
 mod reference_step;
 mod segment_uses;
 mod select;
@@ -14,6 +15,7 @@ mod slot;
 
 pub(crate) use build::{build, let_go};
 pub(crate) use executable::CpuExecutable;
+pub(crate) use operators::fused_operators;
 
 use std::ops::Range;
 

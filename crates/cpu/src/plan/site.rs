@@ -1,11 +1,15 @@
 //! One node as kernel selection sees it.
 
+use std::sync::Arc;
+
+use weft_device::KernelChoices;
 use weft_ir::operators::elementwise::BoundInput;
 use weft_ir::{Activation, Fact, Facts, Node, Operator, OptimizedGraph, Tensor};
 
 use super::kernel::Kernel;
 use super::slot::is_dense;
 use crate::Isa;
+use crate::tuning::FusedOperator;
 use crate::weights::WeightStore;
 
 /// A node with what is known of its values, and the partition it will run on.
@@ -17,6 +21,8 @@ pub(crate) struct Site<'a> {
     pub(crate) weights: &'a WeightStore,
     pub(crate) isa: Isa,
     pub(crate) workers: usize,
+    /// Which kernels were found to be fastest, where any were tried.
+    pub(crate) choices: Option<&'a dyn KernelChoices>,
 }
 
 /// The kernel for a node, and which of the node's inputs it reads when it runs, in its own order.
@@ -71,6 +77,11 @@ impl<'a> Site<'a> {
             None => BoundInput::Absent,
             Some(_) => self.constant(index).map_or(BoundInput::Computed, BoundInput::Constant),
         })
+    }
+
+    /// The name of the candidate that was found to be fastest.
+    pub(crate) fn chosen(&self, operator: &FusedOperator) -> Option<Arc<str>> {
+        self.choices?.choice(&operator.key(), self.workers)
     }
 
     /// True where the node lists the input.

@@ -1,14 +1,16 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::conv::reference::Case;
+use crate::conv::testing::Case;
 use crate::kernels::testing::{assert_close, run_on, supported_isas};
 
 fn check(case: &Case) {
     let ConvProblem { channels_in, kernel, .. } = case.problem;
     let weights = DepthwiseWeights::pack(channels_in, kernel, &case.weights).unwrap();
+    let (weights, parameters) = (Arc::new(weights), DepthwiseParameters::default());
     let bias = case.bias.as_deref();
-    let conv = DepthwiseConv::new(&case.problem, Arc::new(weights), bias, case.activation).unwrap();
+    let conv =
+        DepthwiseConv::new(&case.problem, weights, parameters, bias, case.activation).unwrap();
     let expected = case.expected();
     for isa in supported_isas() {
         let output = run_on(isa, expected.len(), |worker, output| {
@@ -61,7 +63,14 @@ fn padding_without_any_pixel_gives_the_bias() {
 fn another_grouping_is_refused() {
     let problem = ConvProblem { group: 2, ..depthwise(4, [8, 8], 3, 1) };
     let weights = Arc::new(DepthwiseWeights::pack(4, [3, 3], &[0.0; 36]).unwrap());
-    let error = DepthwiseConv::new(&problem, weights, None, Activation::None).unwrap_err();
+    let error = DepthwiseConv::new(
+        &problem,
+        weights,
+        DepthwiseParameters::default(),
+        None,
+        Activation::None,
+    )
+    .unwrap_err();
     assert_eq!(error, ConvError::Unsupported { algorithm: "depthwise convolution" });
 }
 

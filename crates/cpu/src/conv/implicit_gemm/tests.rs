@@ -1,16 +1,18 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::conv::reference::Case;
+use crate::conv::testing::Case;
 use crate::kernels::testing::{assert_close, run_on, supported_isas};
 
 fn check(case: &Case) {
     let expected = case.expected();
     for isa in supported_isas() {
-        let weights = ImplicitGemmWeights::pack(isa, &case.problem, &case.weights).unwrap();
-        let bias = case.bias.as_deref();
+        let width = PanelWidth::Full;
+        let weights = ImplicitGemmWeights::pack(isa, width, &case.problem, &case.weights).unwrap();
+        let (bias, limits) = (case.bias.as_deref(), TileLimits::default());
+        let weights = Arc::new(weights);
         let conv =
-            ImplicitGemmConv::new(&case.problem, Arc::new(weights), bias, case.activation).unwrap();
+            ImplicitGemmConv::new(&case.problem, weights, limits, bias, case.activation).unwrap();
         let output = run_on(isa, expected.len(), |worker, output| {
             // SAFETY: every worker of the pool runs this.
             unsafe { conv.run(worker, &case.input, case.residual.as_deref(), output) };

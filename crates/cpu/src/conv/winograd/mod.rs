@@ -2,6 +2,7 @@
 //! a tile.
 
 mod gather;
+mod parameters;
 mod scatter;
 mod transform;
 mod weights;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 
 use super::problem::{ConvError, ConvProblem, Geometry};
 use crate::Activation;
-use crate::gemm::{Epilogue, Rows, gemm};
+use crate::gemm::{Epilogue, Rows, TileLimits, gemm};
 use crate::{AlignedBuffer, SharedOutput, Worker};
 use gather::Gather;
+pub use parameters::WinogradParameters;
 use scatter::Scatter;
 use transform::{Four, Transform, Two};
 pub use weights::{WinogradTile, WinogradWeights};
@@ -21,20 +23,12 @@ pub use weights::{WinogradTile, WinogradWeights};
 /// Room after each row and each product's matrix, so that they do not compete for the same places of the cache.
 const GAP: usize = 16;
 
-/// How many values the transformed pixels of a block of tiles may have.
-const BLOCK_VALUES: usize = 1024 * 1024;
-
-/// How many tiles a block has at most.
-const MOST_TILES: usize = 48;
-
-/// How many blocks each worker should find, so that none waits long for the last.
-const TASKS_PER_WORKER: usize = 4;
-
 /// A 3x3 convolution by tiles.
 #[derive(Debug)]
 pub struct WinogradConv {
     geometry: Geometry,
     weights: Arc<WinogradWeights>,
+    parameters: WinogradParameters,
     /// One value per output channel, padded to whole blocks.
     bias: AlignedBuffer,
     activation: Activation,
@@ -93,16 +87,19 @@ impl WinogradConv {
             && problem.group == 1
     }
 
-    /// Prepares the convolution with weights that may be shared with other sizes of image.
+    /// Prepares the convolution with weights that may be shared with other sizes of image, and were packed with the same
+    /// number of channels in a block.
     pub fn new(
         problem: &ConvProblem,
         weights: Arc<WinogradWeights>,
+        parameters: WinogradParameters,
         bias: Option<&[f32]>,
         activation: Activation,
     ) -> Result<Self, ConvError> {
         let geometry = problem.geometry()?;
         let is_for_weights = weights.channels_in == problem.channels_in
-            && weights.channels_out == problem.channels_out;
+            && weights.channels_out == problem.channels_out
+            && weights.block_channels == parameters.block_channels(problem.channels_out);
         if !Self::supports(problem) || !is_for_weights {
             return Err(ConvError::Unsupported { algorithm: "Winograd convolution" });
         }
@@ -113,7 +110,15 @@ impl WinogradConv {
         }
         let tile_rows = geometry.output_height.div_ceil(weights.tile.output());
         let tile_columns = geometry.output_width.div_ceil(weights.tile.output());
-        Ok(Self { geometry, weights, bias: padded_bias, activation, tile_rows, tile_columns })
+        Ok(Self {
+            geometry,
+            weights,
+            parameters,
+            bias: padded_bias,
+            activation,
+            tile_rows,
+            tile_columns,
+        })
     }
 
     /// How many bytes the transformed weights take.
@@ -150,7 +155,7 @@ impl WinogradConv {
         let weights = &*self.weights;
         let products = weights.tile.products();
         let tile_count = self.geometry.problem.batch * self.tile_rows * self.tile_columns;
-        let block_tiles = self.block_tiles(tile_count, worker.count());
+        let block_tiles = self.parameters.block_tiles(&self.geometry, weights.tile, worker.count());
         let channel_blocks = weights.blocks();
         // A product of one row sums in another order, so there are always two.
         let pixels = Planes::new(block_tiles.max(2), weights.channels_in);
@@ -158,6 +163,7 @@ impl WinogradConv {
         let mut transformed = worker.scratch(products * pixels.plane_stride);
         let mut summed = worker.scratch(products * results.plane_stride);
         let alone = Worker::solo(worker.isa());
+        let limits = TileLimits::default();
         let mut last_tiles = None;
         // Blocks of the same tiles follow one another, so a worker rarely transforms the same pixels as another.
         worker.parallel(tile_count.div_ceil(block_tiles) * channel_blocks, |task| {
@@ -182,7 +188,9 @@ impl WinogradConv {
                 let target = SharedOutput::new(&mut summed[product * results.plane_stride..]);
                 let epilogue = Epilogue::default();
                 // SAFETY: the worker has no companions, and the buffer is its own.
-                unsafe { gemm(&alone, &rows, matrix, target, results.row_stride, &epilogue) };
+                unsafe {
+                    gemm(&alone, &rows, matrix, &limits, target, results.row_stride, &epilogue)
+                };
             }
             let first_channel = block * weights.block_channels;
             let channels = Range {
@@ -193,19 +201,6 @@ impl WinogradConv {
                 tiles, channels, &summed, results, residual, output,
             ));
         });
-    }
-
-    /// How many tiles are transformed, multiplied and transformed back at a time.
-    fn block_tiles(&self, tile_count: usize, workers: usize) -> usize {
-        let weights = &*self.weights;
-        let tile_values = weights.tile.products() * (weights.channels_in + GAP);
-        let most = (BLOCK_VALUES / tile_values).clamp(12, MOST_TILES);
-        let mut blocks = tile_count.div_ceil(most);
-        if workers > 1 {
-            let wanted = (workers * TASKS_PER_WORKER).div_ceil(weights.blocks());
-            blocks = blocks.max(wanted.min(tile_count.div_ceil(12)));
-        }
-        tile_count.div_ceil(blocks)
     }
 }
 

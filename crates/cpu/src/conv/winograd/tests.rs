@@ -1,20 +1,21 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::conv::reference::Case;
+use crate::conv::testing::Case;
 use crate::kernels::testing::{assert_close, run_on, supported_isas};
 
 const TILES: [WinogradTile; 2] = [WinogradTile::Two, WinogradTile::Four];
 
 fn check(case: &Case, tile: WinogradTile, tolerance: f64) {
-    let ConvProblem { channels_in, channels_out, .. } = case.problem;
+    let channels = [case.problem.channels_in, case.problem.channels_out];
+    let parameters = WinogradParameters::default();
     let expected = case.expected();
     for isa in supported_isas() {
         let weights =
-            WinogradWeights::pack(isa, tile, channels_in, channels_out, &case.weights).unwrap();
-        let bias = case.bias.as_deref();
+            WinogradWeights::pack(isa, tile, parameters, channels, &case.weights).unwrap();
+        let (weights, bias) = (Arc::new(weights), case.bias.as_deref());
         let conv =
-            WinogradConv::new(&case.problem, Arc::new(weights), bias, case.activation).unwrap();
+            WinogradConv::new(&case.problem, weights, parameters, bias, case.activation).unwrap();
         let output = run_on(isa, expected.len(), |worker, output| {
             // SAFETY: every worker of the pool runs this.
             unsafe { conv.run(worker, &case.input, case.residual.as_deref(), output) };
@@ -58,9 +59,11 @@ fn many_tiles_and_channel_blocks() {
 fn other_kernels_are_refused() {
     let problem = ConvProblem { strides: [2, 1], ..square(2, 3, 8) };
     for tile in TILES {
-        let weights = WinogradWeights::pack(crate::Isa::Portable, tile, 2, 3, &[0.0; 54]).unwrap();
+        let (isa, parameters) = (crate::Isa::Portable, WinogradParameters::default());
+        let weights = WinogradWeights::pack(isa, tile, parameters, [2, 3], &[0.0; 54]).unwrap();
+        let weights = Arc::new(weights);
         let error =
-            WinogradConv::new(&problem, Arc::new(weights), None, Activation::None).unwrap_err();
+            WinogradConv::new(&problem, weights, parameters, None, Activation::None).unwrap_err();
         assert_eq!(error, ConvError::Unsupported { algorithm: "Winograd convolution" });
     }
 }

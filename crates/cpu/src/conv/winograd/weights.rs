@@ -1,12 +1,10 @@
 //! Owns the transformed weights of a Winograd convolution.
 
+use super::parameters::WinogradParameters;
 use super::transform::{Four, Transform, TransformKernels, Two};
 use crate::Isa;
 use crate::conv::problem::{ConvError, check_length};
-use crate::gemm::{PackedB, WeightMatrix, WeightOrder};
-
-/// Output channels that are computed together, so that their products stay in the second-level cache.
-const BLOCK_CHANNELS: usize = 64;
+use crate::gemm::{PackedB, PanelWidth, WeightMatrix, WeightOrder};
 
 /// The side of a tile of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,14 +42,15 @@ impl WinogradTile {
 }
 
 impl WinogradWeights {
-    /// Transforms and packs `weights`, given as `[channels_out, channels_in, 3, 3]`.
+    /// Transforms and packs `weights`, given as `[channels_out, channels_in, 3, 3]`; `channels` are those of input and output.
     pub fn pack(
         isa: Isa,
         tile: WinogradTile,
-        channels_in: usize,
-        channels_out: usize,
+        parameters: WinogradParameters,
+        channels: [usize; 2],
         weights: &[f32],
     ) -> Result<Self, ConvError> {
+        let [channels_in, channels_out] = channels;
         let expected = channels_in
             .checked_mul(channels_out)
             .and_then(|kernels| kernels.checked_mul(9))
@@ -60,8 +59,8 @@ impl WinogradWeights {
         if expected == 0 {
             return Err(ConvError::Zero { what: "number of channels" });
         }
-        let blocks = channels_out.div_ceil(BLOCK_CHANNELS);
-        let block_channels = channels_out.div_ceil(blocks).next_multiple_of(32);
+        let block_channels = parameters.block_channels(channels_out);
+        let blocks = channels_out.div_ceil(block_channels);
         let mut packed = Self {
             tile,
             channels_in,
@@ -93,7 +92,7 @@ impl WinogradWeights {
             for data in planes.chunks_exact(stride).take(INPUT * INPUT) {
                 let (columns, order) = (stride / depth, WeightOrder::NByK);
                 let matrix = WeightMatrix { data, depth, columns, order };
-                self.matrices.push(PackedB::pack(isa, &matrix)?);
+                self.matrices.push(PackedB::pack(isa, PanelWidth::Full, &matrix)?);
             }
         }
         Ok(())

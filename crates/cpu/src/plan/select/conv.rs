@@ -4,40 +4,56 @@ use weft_ir::operators::convolution::Conv;
 use weft_ir::operators::fused::{Epilogue, FusedConv};
 
 use crate::Worker;
-use crate::conv::{ConvAlgorithm, ConvProblem, ConvWeights, PackedConv};
+use crate::conv::{ConvCandidate, ConvProblem, ConvWeights, PackedConv};
 use crate::plan::kernel::{Call, Kernel};
 use crate::plan::site::{Selected, Site};
+use crate::tuning::{FusedOperator, Product};
 
 struct Convolution {
-    algorithm: ConvAlgorithm,
+    candidate: ConvCandidate,
+    is_usual: bool,
     conv: PackedConv,
 }
 
-/// A channels-last convolution, fused or plain.
-pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
+/// A channels-last convolution, fused or plain, with constant weights.
+pub(super) fn fused_operator(site: &Site<'_>) -> Option<FusedOperator> {
     let (conv, epilogue) = match (site.operator::<Conv>(), site.operator::<FusedConv>()) {
         (Some(conv), _) => (conv, Epilogue::default()),
         (_, Some(fused)) => (&fused.conv, fused.epilogue),
         _ => return None,
     };
-    let weights = site.constant_f32s(1)?;
+    site.constant_f32s(1)?;
     let problem = problem(site, conv)?;
-    let bias = match site.has_input(2) {
-        true => Some(site.constant_f32s(2)?),
-        false => None,
-    };
-    let algorithm = ConvAlgorithm::choose(&problem, site.isa, site.workers).ok()?;
-    let packed =
-        site.weights.get_or_pack(weights, algorithm.packing(&problem, site.isa), || {
-            ConvWeights::pack(algorithm, &problem, weights, site.isa).ok()
-        })?;
-    let conv = PackedConv::new(&problem, &packed, bias, epilogue.activation.into()).ok()?;
-    let mut reads = vec![0];
+    if site.has_input(2) {
+        site.constant_f32s(2)?;
+    }
     if epilogue.has_residual {
         site.dense_input(3)?;
-        reads.push(3);
     }
-    Selected::new(Convolution { algorithm, conv }, reads)
+    Some(FusedOperator {
+        product: Product::Conv(problem),
+        has_bias: site.has_input(2),
+        has_residual: epilogue.has_residual,
+        activation: epilogue.activation.into(),
+    })
+}
+
+/// The kernel for it: the chosen one, or the one that should be fastest.
+pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
+    let operator = fused_operator(site)?;
+    let Product::Conv(problem) = operator.product else { return None };
+    let weights = site.constant_f32s(1)?;
+    let bias = site.constant_f32s(2);
+    let usual = ConvCandidate::choose(&problem, site.isa, site.workers).ok()?;
+    let chosen = site.chosen(&operator);
+    let candidate = chosen.and_then(|name| ConvCandidate::named(&name, &problem)).unwrap_or(usual);
+    let packing = candidate.packing(&problem, site.isa);
+    let packed = site.weights.get_or_pack(weights, packing, || {
+        ConvWeights::pack(&candidate, &problem, weights, site.isa).ok()
+    })?;
+    let conv = PackedConv::new(&candidate, &problem, &packed, bias, operator.activation).ok()?;
+    let reads = if operator.has_residual { vec![0, 3] } else { vec![0] };
+    Selected::new(Convolution { candidate, is_usual: candidate == usual, conv }, reads)
 }
 
 fn problem(site: &Site<'_>, conv: &Conv) -> Option<ConvProblem> {
@@ -73,7 +89,10 @@ fn problem(site: &Site<'_>, conv: &Conv) -> Option<ConvProblem> {
 
 impl Kernel for Convolution {
     fn name(&self) -> String {
-        self.algorithm.name().into()
+        match self.is_usual {
+            true => self.candidate.algorithm().name().into(),
+            false => self.candidate.to_string(),
+        }
     }
 
     fn run(&self, worker: &Worker<'_>, call: &Call<'_>) {

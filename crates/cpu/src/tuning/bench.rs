@@ -1,0 +1,155 @@
+//! Pinned workers that check candidates and time them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use weft_device::{Bench, DeviceError, Measurement, Trial, TunableOperator, UnitSet};
+
+use super::control::Control;
+use super::operator::CpuOperator;
+use super::platform::private_cache_bytes;
+use super::sample::Sample;
+use super::statistics::{median, spread};
+use super::subject::Subject;
+use crate::{Isa, Pool, SharedOutput, Worker};
+
+/// How often a candidate is timed at least, and at most.
+const LEAST_RUNS: usize = 3;
+const MOST_RUNS: usize = 400;
+
+/// How many values one task touches.
+const TOUCHED_VALUES: usize = 16 * 1024;
+
+/// How many values a cache line holds.
+const LINE_VALUES: usize = 16;
+
+/// Workers on some cores, and the operands of the operator that was tried last.
+pub(super) struct CpuBench {
+    pool: Pool,
+    control: Control,
+    subject: Option<Subject>,
+}
+
+/// How long runs took, and the control between them.
+#[derive(Default)]
+struct Times {
+    runs: Vec<f64>,
+    control: Vec<f64>,
+}
+
+impl CpuBench {
+    pub(super) fn new(units: &UnitSet, isa: Isa) -> Result<Self, DeviceError> {
+        let failed = |error: &dyn std::fmt::Display| DeviceError::Failed(error.to_string());
+        let pool = Pool::new(units.as_slice(), isa).map_err(|error| failed(&error))?;
+        let control = Control::new(&pool, private_cache_bytes()).map_err(|error| failed(&error))?;
+        Ok(Self { pool, control, subject: None })
+    }
+
+    /// Checks what `kernel` computes from the subject's operands, and times it.
+    fn try_kernel(
+        &self,
+        subject: &mut Subject,
+        effort: Duration,
+        kernel: impl Fn(&Worker, &[f32], Option<&[f32]>, SharedOutput<f32>) + Sync,
+    ) -> Trial {
+        subject.output.fill(f32::NAN);
+        let Subject { input, residual, output, sample, .. } = subject;
+        let (input, residual) = (&**input, residual.as_deref());
+        let shared = SharedOutput::new(output);
+        let first = self.pool.run(|worker| kernel(worker, input, residual, shared));
+        if let Err(error) = first {
+            return Trial::Failed(error.to_string());
+        }
+        let error = sample.error(output);
+        if !Sample::tolerates(error) {
+            return Trial::Wrong { error };
+        }
+        let shared = SharedOutput::new(output);
+        let times = Mutex::new(Times::default());
+        let is_enough = AtomicBool::new(false);
+        let start = Instant::now();
+        let timed = self.pool.run(|worker| {
+            while !is_enough.load(Ordering::Relaxed) {
+                let control = self.control.run(worker);
+                residual.iter().for_each(|residual| touch(worker, residual));
+                touch(worker, input);
+                worker.barrier();
+                let run_start = Instant::now();
+                kernel(worker, input, residual, shared);
+                worker.barrier();
+                let elapsed = run_start.elapsed();
+                if worker.index() == 0 {
+                    let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+                    times.control.push(control.as_secs_f64());
+                    times.runs.push(elapsed.as_secs_f64());
+                    let count = times.runs.len();
+                    let is_over = start.elapsed() >= effort || count >= MOST_RUNS;
+                    is_enough.store(count >= LEAST_RUNS && is_over, Ordering::Relaxed);
+                }
+                worker.barrier();
+            }
+        });
+        if let Err(error) = timed {
+            return Trial::Failed(error.to_string());
+        }
+        let Times { runs, control } = times.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Trial::Measured(Measurement {
+            time: Duration::from_secs_f64(median(&runs)),
+            spread: spread(&runs),
+            interference: median(&control) / self.control.undisturbed().as_secs_f64(),
+        })
+    }
+}
+
+impl Bench for CpuBench {
+    fn try_candidate(
+        &mut self,
+        operator: &dyn TunableOperator,
+        candidate: usize,
+        effort: Duration,
+    ) -> Result<Trial, DeviceError> {
+        let Some(operator) = operator.as_any().downcast_ref::<CpuOperator>() else {
+            return Ok(Trial::Failed("the operator is one of another device".into()));
+        };
+        let Some(candidate) = operator.candidate(candidate) else {
+            return Ok(Trial::Failed(format!("there is no candidate {candidate}")));
+        };
+        if operator.workers() != self.pool.workers() {
+            let (wanted, given) = (operator.workers(), self.pool.workers());
+            let reason = format!("a candidate for {wanted} cores cannot be timed on {given}");
+            return Ok(Trial::Failed(reason));
+        }
+        let known = self.subject.take().filter(|known| known.operator == *operator.fused());
+        let subject = known.map_or_else(|| Subject::new(operator.fused()), Ok);
+        let mut subject = match subject {
+            Ok(subject) => subject,
+            Err(error) => return Ok(Trial::Failed(error.to_string())),
+        };
+        let trial = match subject.prepare(candidate, self.pool.isa()) {
+            Err(reason) => Trial::Failed(reason),
+            Ok(kernel) => {
+                self.try_kernel(&mut subject, effort, |worker, input, residual, output| {
+                    // SAFETY: every worker of the pool's run is here, and the output is no one else's meanwhile.
+                    unsafe { kernel.run(worker, input, residual, output) }
+                })
+            }
+        };
+        self.subject = Some(subject);
+        Ok(trial)
+    }
+}
+
+/// Brings values back to the caches that the control has emptied, as the operator that made them would have left them.
+fn touch(worker: &Worker, values: &[f32]) {
+    worker.parallel(values.len().div_ceil(TOUCHED_VALUES), |task| {
+        let start = task * TOUCHED_VALUES;
+        let part = &values[start..(start + TOUCHED_VALUES).min(values.len())];
+        for value in part.iter().step_by(LINE_VALUES) {
+            std::hint::black_box(*value);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;
