@@ -34,8 +34,10 @@ pub(super) struct Attempt {
     pub(super) candidate: String,
     /// How many processes ended in it.
     pub(super) crashes: u32,
-    /// The process that it is under way in, and since when.
-    under_way: Option<(String, u64)>,
+    /// The process that it is under way in.
+    process: Option<String>,
+    /// When it was last begun.
+    started_unix_ms: u64,
 }
 
 impl Database {
@@ -49,14 +51,14 @@ impl Database {
             let earlier = find(transaction, identity, task, candidate)?;
             let mut attempt = earlier.unwrap_or_else(|| Attempt::none(task, candidate));
             let process = self.process.to_text();
-            if attempt.under_way.as_ref().is_some_and(|(other, _)| *other != process)
-                && !attempt.settle(self)
-            {
+            let is_elsewhere = attempt.process.as_ref().is_some_and(|other| *other != process);
+            if is_elsewhere && !attempt.settle(self) {
                 return Ok(Claim::Elsewhere);
             }
             let is_banned = attempt.crashes >= MAX_CRASHES;
             if !is_banned {
-                attempt.under_way = Some((process, unix_ms_now()));
+                attempt.process = Some(process);
+                attempt.started_unix_ms = unix_ms_now();
             }
             put(transaction, identity, &attempt)?;
             Ok(if is_banned { Claim::Banned } else { Claim::Ours })
@@ -72,9 +74,7 @@ impl Database {
                 Some(attempt) if attempt.crashes == 0 => {
                     remove(transaction, identity, task, candidate)
                 }
-                Some(attempt) => {
-                    put(transaction, identity, &Attempt { under_way: None, ..attempt })
-                }
+                Some(attempt) => put(transaction, identity, &Attempt { process: None, ..attempt }),
                 None => Ok(()),
             }
         })
@@ -105,29 +105,25 @@ impl Database {
 impl Attempt {
     fn none(task: &TaskKey, candidate: &str) -> Self {
         let (task, candidate) = (task.clone(), candidate.to_string());
-        Self { task, candidate, crashes: 0, under_way: None }
+        Self { task, candidate, crashes: 0, process: None, started_unix_ms: unix_ms_now() }
     }
 
     /// Counts a crash where the process that it is under way in has ended; whether that is so.
     fn settle(&mut self, database: &Database) -> bool {
-        let Some((process, since_unix_ms)) = &self.under_way else { return false };
-        let age = Duration::from_millis(unix_ms_now().saturating_sub(*since_unix_ms));
+        let Some(process) = &self.process else { return false };
+        let age = Duration::from_millis(unix_ms_now().saturating_sub(self.started_unix_ms));
         let has_ended = !database.process.sees_alive(process, age);
         if has_ended {
             self.crashes = self.crashes.saturating_add(1);
-            self.under_way = None;
+            self.process = None;
         }
         has_ended
     }
 
     fn checksum(&self) -> i64 {
-        let canonical = self.task.canonical().text(&self.candidate).number(self.crashes.into());
-        match &self.under_way {
-            None => canonical.checksum(),
-            Some((process, since_unix_ms)) => {
-                canonical.text(process).number(*since_unix_ms).checksum()
-            }
-        }
+        let canonical = self.task.canonical().text(&self.candidate);
+        let process = self.process.as_deref().unwrap_or_default();
+        canonical.number(self.crashes.into()).text(process).number(self.started_unix_ms).checksum()
     }
 }
 
@@ -137,7 +133,7 @@ pub(super) fn rows(
     filter: &str,
     parameters: impl Params,
 ) -> Result<Vec<Attempt>, Fault> {
-    let [candidate, crashes, process, since, sum] =
+    let [candidate, crashes, process, started, sum] =
         std::array::from_fn(|column| TASK_WIDTH + column);
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {TASK_COLUMNS}, candidate, crashes, process, started_unix_ms, checksum \
@@ -146,13 +142,12 @@ pub(super) fn rows(
     let mut found = statement.query(parameters)?;
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
-        let process: Option<String> = row.get(process)?;
-        let since_unix_ms = row.get(since)?;
         let attempt = Attempt {
             task: identities::task(row)?,
             candidate: row.get(candidate)?,
             crashes: row.get(crashes)?,
-            under_way: process.map(|process| (process, since_unix_ms)),
+            process: row.get(process)?,
+            started_unix_ms: row.get(started)?,
         };
         if row.get::<_, i64>(sum)? != attempt.checksum() {
             return Err(Fault::damaged("the checksum of an attempt does not fit it"));
@@ -178,10 +173,6 @@ fn put(
     (platform, operator): (i64, i64),
     attempt: &Attempt,
 ) -> Result<(), Fault> {
-    let (process, since_unix_ms) = match &attempt.under_way {
-        Some((process, since_unix_ms)) => (Some(process), *since_unix_ms),
-        None => (None, 0),
-    };
     let mut statement = transaction.prepare_cached(
         "INSERT OR REPLACE INTO attempts (platform, operator, partition_size, candidate, crashes, process, \
          started_unix_ms, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -192,8 +183,8 @@ fn put(
         attempt.task.partition_size,
         attempt.candidate,
         attempt.crashes,
-        process,
-        since_unix_ms,
+        attempt.process,
+        attempt.started_unix_ms,
         attempt.checksum(),
     ])?;
     Ok(())

@@ -4,12 +4,15 @@ mod attempts;
 mod canonical;
 mod chosen;
 mod error;
+mod exchange;
 mod identities;
 mod location;
 mod merge;
 mod process;
+mod prune;
 mod record;
 mod schema;
+mod summary;
 mod trials;
 
 #[cfg(test)]
@@ -18,7 +21,7 @@ mod tests;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -27,7 +30,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 pub use attempts::Claim;
 pub use error::DatabaseError;
 pub use merge::Merged;
+pub use prune::{Prune, Pruned};
 pub use record::{Choice, Method, Outcome, TaskKey, TrialRecord, unix_ms_now};
+pub use summary::{Coverage, PlatformSummary};
 pub use trials::{KnownTrial, MeasuredTrial};
 
 use error::Fault;
@@ -87,9 +92,9 @@ impl Database {
                 error => error,
             })?;
         let has_tables = is_usable(state, path)?;
-        // Lets `prune` hand space back; it can be said only before anything is in the file.
-        let shrinkable = connection.pragma_update(None, "auto_vacuum", "INCREMENTAL");
-        shrinkable.map_err(Fault::from).map_err(at)?;
+        if !has_tables {
+            schema::prepare(&connection).map_err(at)?;
+        }
         write_ahead(&connection, max_wait).map_err(at)?;
         if !has_tables {
             schema::create(&mut connection).map_err(at)?;
@@ -134,6 +139,11 @@ impl Database {
         &self.path
     }
 
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        // A transaction that a panic cut short was rolled back when it was dropped.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reads in one transaction, which sees one state of the database.
     fn read<T>(
         &self,
@@ -155,8 +165,7 @@ impl Database {
         behavior: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
     ) -> Result<T, DatabaseError> {
-        // A transaction that a panic cut short was rolled back when it was dropped.
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.connection();
         let run = || {
             let transaction = connection.transaction_with_behavior(behavior)?;
             let result = work(&transaction)?;

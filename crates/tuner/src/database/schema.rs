@@ -73,6 +73,12 @@ fn state_within(transaction: &Transaction<'_>) -> Result<State, Fault> {
     Ok(State::Ready)
 }
 
+/// Settles what can be settled only before anything is in the file.
+pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
+    // Lets `prune` hand space back.
+    Ok(connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?)
+}
+
 /// Makes the tables in an empty file, unless another process has just done so.
 pub(super) fn create(connection: &mut Connection) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

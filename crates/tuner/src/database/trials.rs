@@ -278,6 +278,6 @@ pub(super) fn method_name(method: Method) -> &'static str {
     }
 }
 
-fn method_from_name(name: &str) -> Option<Method> {
+pub(super) fn method_from_name(name: &str) -> Option<Method> {
     [Method::Screened, Method::Alone].into_iter().find(|&method| method_name(method) == name)
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -19,19 +19,25 @@ const TRIALS: usize = 400;
 
 /// Runs one of the parts below as a process of its own.
 fn spawn(part: &str, path: &Path, worker: usize) -> Child {
-    Command::new(env::current_exe().unwrap())
-        .args(["--exact", &format!("processes::{part}"), "--ignored", "--nocapture"])
-        .env(FILE, path)
-        .env(WORKER, worker.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let mut command = part_of(&env::current_exe().unwrap(), &format!("processes::{part}"), path);
+    command.env(WORKER, worker.to_string()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// A command that runs a part of a test on a file.
+pub(crate) fn part_of(binary: &Path, part: &str, path: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.args(["--exact", part, "--ignored", "--nocapture"]).env(FILE, path);
+    command
+}
+
+/// The file that a part is to work on; `None` where it is not run by its test.
+pub(crate) fn file() -> Option<PathBuf> {
+    env::var_os(FILE).map(PathBuf::from)
 }
 
 /// What a part was told: the file, and which of several it is.
-fn told() -> (std::path::PathBuf, usize) {
-    let worker = env::var(WORKER).unwrap().parse().unwrap();
-    (env::var_os(FILE).unwrap().into(), worker)
+fn told() -> Option<(PathBuf, usize)> {
+    Some((file()?, env::var(WORKER).ok()?.parse().ok()?))
 }
 
 fn is_whole(path: &Path) {
@@ -44,7 +50,7 @@ fn is_whole(path: &Path) {
 #[test]
 #[ignore = "a part of another test, which runs it as a process"]
 fn writes_many() {
-    let (path, worker) = told();
+    let Some((path, worker)) = told() else { return };
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let path = &path;
@@ -83,7 +89,7 @@ fn processes_that_write_at_once_lose_nothing() {
 #[test]
 #[ignore = "a part of another test, which runs it as a process"]
 fn says_what_it_has_written() {
-    let (path, worker) = told();
+    let Some((path, worker)) = told() else { return };
     let database = Database::open(&path).unwrap();
     let mut out = std::io::stdout();
     for trial in 0.. {
@@ -140,7 +146,7 @@ fn a_process_that_is_killed_loses_at_most_what_it_was_at() {
 #[test]
 #[ignore = "a part of another test, which runs it as a process"]
 fn is_killed_in_a_trial() {
-    let (path, _) = told();
+    let Some(path) = file() else { return };
     let database = Database::open(&path).unwrap();
     let claim = database.start_trial(&task("conv", 8), "a").unwrap();
     writeln!(std::io::stdout(), "claim {claim:?}").unwrap();
