@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The candidate that is taken where nothing is known: the first that a device lists.
+pub(super) const UNTUNED: usize = 0;
+
 /// What came of a candidate, as far as a search has to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -61,6 +64,24 @@ impl Ledger {
             State::Measured(time) => Some(time),
             _ => None,
         }
+    }
+
+    /// What others are compared with.
+    pub(super) fn reference(&self) -> Option<Duration> {
+        self.time(UNTUNED).or_else(|| self.measured().next().map(|(_, time)| time))
+    }
+
+    /// The logarithm of a candidate's time relative to the reference.
+    pub(super) fn log_ratio(&self, candidate: usize) -> Option<f64> {
+        let reference = self.reference()?.as_secs_f64();
+        Some((self.time(candidate)?.as_secs_f64() / reference).ln())
+    }
+
+    /// Those of all that were measured.
+    pub(super) fn log_ratios(&self) -> Vec<(usize, f64)> {
+        let Some(reference) = self.reference() else { return Vec::new() };
+        let ratio = |time: Duration| (time.as_secs_f64() / reference.as_secs_f64()).ln();
+        self.measured().map(|(candidate, time)| (candidate, ratio(time))).collect()
     }
 
     pub(super) fn measured(&self) -> impl Iterator<Item = (usize, Duration)> + '_ {

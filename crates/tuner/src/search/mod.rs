@@ -1,11 +1,17 @@
 //! Which candidates of an operator to try next, and when to stop: pure decisions, repeatable from a seed.
 
+mod effort;
+mod evolution;
+mod forecast;
+mod learned;
 mod ledger;
 mod operator_search;
 mod options;
+mod progress;
 mod space;
 mod start;
 
+pub use effort::{Effort, Proposal};
 pub use ledger::Outcome;
 pub use operator_search::Search;
 pub use options::{MAX_EXHAUSTIVE, SearchError, SearchOptions, Strategy};

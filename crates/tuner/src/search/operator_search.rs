@@ -2,17 +2,28 @@
 
 use std::time::Duration;
 
+use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::seq::IteratorRandom;
 use weft_device::CandidateDescription;
 
-use super::ledger::{Ledger, Outcome};
+use super::forecast::Forecast;
+use super::learned::{self, Favourites};
+use super::ledger::{Ledger, Outcome, UNTUNED};
+use super::progress::Progress;
 use super::space::Space;
-use super::start;
 use super::{MAX_EXHAUSTIVE, SearchError, SearchOptions, Strategy};
+use crate::cost_model::{CostModel, RowError, TrainingRows};
 
-/// The candidate that is taken where nothing is known: the first that a device lists.
-const UNTUNED: usize = 0;
+/// By how many of its usual errors a model is thought to be wrong where it matters.
+const DOUBT: f64 = 2.0;
+
+/// The error of a model that was not judged yet.
+const UNJUDGED_ERROR: f64 = 0.1;
+
+/// The gain that is hoped for from the first trial, where no model says otherwise, and at least.
+const FIRST_HOPE: f64 = 0.5;
+const LEAST_HOPE: f64 = 1e-3;
 
 /// Decides which candidates of one operator are tried, in which order, and when it is enough.
 ///
@@ -26,13 +37,9 @@ pub struct Search {
     options: SearchOptions,
     space: Space,
     ledger: Ledger,
+    forecast: Forecast,
     random: SmallRng,
-    /// How many candidates were given out and came back.
-    trials: usize,
-    /// How many of these came since the best time last fell by what is worthwhile.
-    trials_without_gain: usize,
-    /// The best time when it last fell by what is worthwhile.
-    milestone: Option<Duration>,
+    progress: Progress,
 }
 
 impl Search {
@@ -44,14 +51,15 @@ impl Search {
         if options.strategy == Strategy::Exhaustive && candidates.len() > MAX_EXHAUSTIVE {
             return Err(SearchError::TooMany { candidates: candidates.len() });
         }
+        let space = Space::new(candidates)?;
+        let features = candidates.iter().flat_map(|candidate| &candidate.features).copied();
         Ok(Self {
-            space: Space::new(candidates)?,
+            space,
             ledger: Ledger::new(candidates.len()),
+            forecast: Forecast::new(candidates[0].features.len(), features.collect()),
             random: SmallRng::seed_from_u64(options.seed),
             options,
-            trials: 0,
-            trials_without_gain: 0,
-            milestone: None,
+            progress: Progress::default(),
         })
     }
 
@@ -64,32 +72,56 @@ impl Search {
         self.ledger.ban(candidate);
     }
 
+    /// Goes by what `model` expects of the candidates, until it is told of another one. Says whether the model knows
+    /// candidates of this kind at all.
+    pub fn learn(&mut self, model: &CostModel) -> bool {
+        self.forecast.update(model, &self.ledger)
+    }
+
+    /// Adds what was measured here to the rows that a model is learned from.
+    pub fn add_rows(&self, rows: &mut TrainingRows) -> Result<(), RowError> {
+        self.ledger.log_ratios().into_iter().try_for_each(|(candidate, ratio)| {
+            rows.push(self.forecast.features(candidate), ratio as f32)
+        })
+    }
+
     /// Up to `count` candidates to try, which are in flight from now on; the untuned one is the first of all. None where
     /// the search has seen enough.
     pub fn propose(&mut self, count: usize) -> Vec<usize> {
         let mut proposals = Vec::new();
+        let mut favourites = None;
         while proposals.len() < count && self.has_more() {
-            let Some(candidate) = self.next() else { break };
+            let Some(candidate) = self.next(&mut favourites) else { break };
             self.ledger.take(candidate);
             proposals.push(candidate);
         }
         proposals
     }
 
-    /// Notes what came of a candidate. Also for what was known before the search, which is not counted as a trial, and
-    /// for measuring again, where the later time holds. A disqualified candidate stays disqualified.
+    /// Notes what came of a candidate that was proposed. One that was not, such as a contender that is measured again, is
+    /// not counted as a trial; the later time holds. A disqualified candidate stays disqualified.
     pub fn record(&mut self, candidate: usize, outcome: Outcome) {
-        if self.ledger.record(candidate, outcome) {
-            self.trials += 1;
-            self.trials_without_gain += 1;
+        let is_trial = self.ledger.record(candidate, outcome);
+        if is_trial && let Some(ratio) = self.ledger.log_ratio(candidate) {
+            self.forecast.judge(candidate, ratio);
         }
-        let Some((_, best)) = self.ledger.best() else { return };
-        let has_gained = self.milestone.is_none_or(|milestone| {
-            best.as_secs_f64() <= milestone.as_secs_f64() * (1.0 - self.options.worthwhile_gain)
-        });
-        if has_gained {
-            self.milestone = Some(best);
-            self.trials_without_gain = 0;
+        self.note(is_trial);
+    }
+
+    /// Notes what an earlier run found. It counts like a trial of this one, so that a run goes on where it was ended.
+    pub fn recall(&mut self, candidate: usize, outcome: Outcome) {
+        let is_trial = self.ledger.is_untried(candidate);
+        self.ledger.record(candidate, outcome);
+        self.note(is_trial);
+    }
+
+    fn note(&mut self, is_trial: bool) {
+        let best = self.ledger.best().map(|(_, time)| time);
+        if is_trial {
+            self.progress.note_trial(best);
+        }
+        if let Some(best) = best {
+            self.progress.note_best(best, self.options.worthwhile_gain);
         }
     }
 
@@ -115,7 +147,7 @@ impl Search {
     /// The time that others are compared with: the untuned candidate's, or where that one has none, the first-listed
     /// candidate's that has.
     pub fn reference(&self) -> Option<Duration> {
-        self.ledger.time(UNTUNED).or_else(|| self.ledger.measured().next().map(|(_, time)| time))
+        self.ledger.reference()
     }
 
     /// The time of a candidate, where it was measured and found right.
@@ -123,9 +155,9 @@ impl Search {
         self.ledger.time(candidate)
     }
 
-    /// How many candidates were proposed and tried.
+    /// How many candidates were tried, in this run or an earlier one.
     pub fn trials(&self) -> usize {
-        self.trials
+        self.progress.trials()
     }
 
     /// How many candidates were proposed and neither recorded nor released.
@@ -133,37 +165,76 @@ impl Search {
         self.ledger.in_flight()
     }
 
+    /// The share of the best time that the model hopes to save with one of the untried candidates: no less than 0, and
+    /// none before it has learned and something was measured.
+    pub fn predicted_gain(&self) -> Option<f64> {
+        self.gain_at_best(0.0)
+    }
+
+    /// The same where the model is wrong by `doubt`, in the search's favour.
+    fn gain_at_best(&self, doubt: f64) -> Option<f64> {
+        let (best, _) = self.ledger.best()?;
+        let best = self.ledger.log_ratio(best)?;
+        if !self.forecast.is_known() {
+            return None;
+        }
+        let expected = self.ledger.untried().map(|other| self.forecast.expected(other));
+        let least = expected.reduce(f64::min)? - doubt;
+        Some((1.0 - (least - best).exp()).max(0.0))
+    }
+
+    /// The share of the best time that the next trials may save, to weigh searches against each other: what the model
+    /// holds possible, and what was saved of late. Never 0 while there is more to propose.
+    pub(super) fn hope(&self) -> f64 {
+        if !self.has_more() {
+            return 0.0;
+        }
+        let doubt = self.forecast.error().unwrap_or(UNJUDGED_ERROR);
+        let possible =
+            self.gain_at_best(doubt).unwrap_or(FIRST_HOPE / (1.0 + self.trials() as f64));
+        ((possible + self.progress.recent_gain()) / 2.0).max(LEAST_HOPE)
+    }
+
+    /// So many trials are enough for measurements to count.
+    pub(super) fn is_started_after(&self, trials: usize) -> bool {
+        trials >= learned::start_length(&self.forecast)
+    }
+
     /// Nothing is in flight, and nothing more would be proposed.
     pub fn is_done(&self) -> bool {
         self.in_flight() == 0 && !self.has_more()
     }
 
-    fn has_more(&self) -> bool {
-        let given_out = self.trials + self.in_flight();
+    /// It would propose a candidate.
+    pub(super) fn has_more(&self) -> bool {
+        let given_out = self.trials() + self.in_flight();
         let is_enough = match self.options.strategy {
             Strategy::Exhaustive => false,
             Strategy::Random => given_out >= self.options.max_trials,
             Strategy::Learned => {
                 given_out >= self.options.max_trials
-                    || self.trials_without_gain >= self.options.patience
+                    || self.progress.since_gain() >= self.options.patience
+                    || self.expects_nothing()
             }
         };
         !is_enough && self.ledger.untried().next().is_some()
     }
 
-    fn next(&mut self) -> Option<usize> {
+    /// A model that has been right expects no worthwhile gain from anything that is left.
+    fn expects_nothing(&self) -> bool {
+        let Some(error) = self.forecast.error() else { return false };
+        self.gain_at_best(DOUBT * error).is_some_and(|gain| gain < self.options.worthwhile_gain)
+    }
+
+    fn next(&mut self, favourites: &mut Option<Favourites>) -> Option<usize> {
         if self.ledger.is_untried(UNTUNED) {
             return Some(UNTUNED);
         }
+        let Self { space, ledger, forecast, random, .. } = self;
         match self.options.strategy {
-            Strategy::Exhaustive => self.ledger.untried().next(),
-            Strategy::Random => self.any(),
-            Strategy::Learned => start::diverse(&self.space, &self.ledger),
+            Strategy::Exhaustive => ledger.untried().next(),
+            Strategy::Random => ledger.untried().choose(random),
+            Strategy::Learned => learned::next(space, ledger, forecast, random, favourites),
         }
-    }
-
-    fn any(&mut self) -> Option<usize> {
-        let untried: Vec<usize> = self.ledger.untried().collect();
-        (!untried.is_empty()).then(|| untried[self.random.random_range(0..untried.len())])
     }
 }

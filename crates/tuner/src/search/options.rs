@@ -35,7 +35,7 @@ impl Default for SearchOptions {
             strategy: Strategy::Learned,
             seed: 0,
             max_trials: 64,
-            patience: 24,
+            patience: 32,
             worthwhile_gain: 0.01,
         }
     }

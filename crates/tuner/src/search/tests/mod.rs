@@ -1,5 +1,9 @@
 //! Searches as their driver sees them.
 
+mod landscape;
+mod quality;
+mod sharing;
+
 use std::time::Duration;
 
 use proptest::prelude::{Strategy as _, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -80,7 +84,7 @@ fn contenders_are_those_within_noise() {
 }
 
 #[test]
-fn known_results_are_no_trials() {
+fn what_was_not_proposed_is_no_trial() {
     let mut search = search(10, Strategy::Random, 0);
     search.record(3, time_us(5));
     assert_eq!((search.trials(), search.best().unwrap().0), (0, 3));
@@ -92,6 +96,22 @@ fn known_results_are_no_trials() {
     search.record(0, time_us(9));
     assert_eq!(search.reference(), Some(Duration::from_micros(9)));
     assert!(!search.propose(10).iter().any(|candidate| [0, 3].contains(candidate)));
+}
+
+#[test]
+fn a_run_goes_on_where_an_earlier_one_ended() {
+    let mut first = search(500, Strategy::Learned, 0);
+    let mut again = search(500, Strategy::Learned, 1);
+    while !first.is_done() {
+        for candidate in first.propose(4) {
+            let outcome = time_us(1000 - candidate as u64);
+            first.record(candidate, outcome);
+            again.recall(candidate, outcome);
+            again.recall(candidate, outcome);
+        }
+    }
+    assert_eq!((again.trials(), again.best()), (first.trials(), first.best()));
+    assert!(again.propose(4).is_empty());
 }
 
 #[test]

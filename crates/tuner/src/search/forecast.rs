@@ -1,0 +1,79 @@
+//! What a cost model expects of the candidates of one operator, and how right it has been lately.
+
+use std::collections::VecDeque;
+
+use super::ledger::Ledger;
+use crate::cost_model::CostModel;
+
+/// Over how many trials it is judged whether a model is right.
+const JUDGED_TRIALS: usize = 12;
+
+/// How much the operator's own measurements count against the model, in rows.
+const CORRECTION_WEIGHT: f64 = 2.0;
+
+/// Expected times, as logarithms relative to the operator's reference.
+#[derive(Clone, Debug)]
+pub(super) struct Forecast {
+    width: usize,
+    /// The features of all candidates, one after the other.
+    features: Vec<f32>,
+    expected: Option<Vec<f64>>,
+    /// By how much the last measured candidates differed from what had been expected of them.
+    errors: VecDeque<f64>,
+}
+
+impl Forecast {
+    pub(super) fn new(width: usize, features: Vec<f32>) -> Self {
+        Self { width, features, expected: None, errors: VecDeque::new() }
+    }
+
+    pub(super) fn features(&self, candidate: usize) -> &[f32] {
+        &self.features[candidate * self.width..][..self.width]
+    }
+
+    /// Takes a model's word for all candidates, moved by what it says of those that were measured. Says whether the model
+    /// knows such candidates.
+    pub(super) fn update(&mut self, model: &CostModel, ledger: &Ledger) -> bool {
+        if model.width() != self.width {
+            return false;
+        }
+        let mut expected: Vec<f64> = (0..ledger.len())
+            .map(|candidate| f64::from(model.predict(self.features(candidate))))
+            .collect();
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (candidate, ratio) in ledger.log_ratios() {
+            sum += ratio - expected[candidate];
+            count += 1.0;
+        }
+        let correction = sum / (count + CORRECTION_WEIGHT);
+        expected.iter_mut().for_each(|value| *value += correction);
+        self.expected = Some(expected);
+        true
+    }
+
+    /// What is expected of a candidate; not a number before a model was learned.
+    pub(super) fn expected(&self, candidate: usize) -> f64 {
+        self.expected.as_ref().map_or(f64::NAN, |expected| expected[candidate])
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.expected.is_some()
+    }
+
+    /// Judges the model by a candidate that it had not seen.
+    pub(super) fn judge(&mut self, candidate: usize, ratio: f64) {
+        if !self.is_known() {
+            return;
+        }
+        if self.errors.len() == JUDGED_TRIALS {
+            self.errors.pop_front();
+        }
+        self.errors.push_back(ratio - self.expected(candidate));
+    }
+
+    /// The root mean square of the last errors; none before there are enough of them.
+    pub(super) fn error(&self) -> Option<f64> {
+        let squares: f64 = self.errors.iter().map(|error| error * error).sum();
+        (self.errors.len() == JUDGED_TRIALS).then(|| (squares / JUDGED_TRIALS as f64).sqrt())
+    }
+}

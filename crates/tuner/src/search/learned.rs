@@ -1,0 +1,89 @@
+//! What a learned search tries next: a start, then what the model favours, and now and then anything.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::{IndexedRandom, SliceRandom};
+
+use super::forecast::Forecast;
+use super::ledger::Ledger;
+use super::space::Space;
+use super::{evolution, start};
+
+/// How many candidates are tried before measurements decide.
+pub(super) const START: usize = 10;
+
+/// The same where a model has learned elsewhere what to expect.
+const INFORMED_START: usize = 4;
+
+/// The share of proposals that go by chance.
+const EXPLORATION: f64 = 0.1;
+
+/// The share of the others that go to descendants of the fastest; the rest go to whatever the model favours.
+const DESCENT: f64 = 0.5;
+
+/// How many candidates a search tries before its measurements count.
+pub(super) fn start_length(forecast: &Forecast) -> usize {
+    if forecast.is_known() { INFORMED_START } else { START }
+}
+
+/// The untried candidates by what is expected of them, as of one round of proposals.
+pub(super) struct Favourites {
+    /// The best at the end.
+    children: Vec<usize>,
+    all: Vec<usize>,
+}
+
+impl Favourites {
+    /// Ranked by the model, or in any order where there is none.
+    pub(super) fn new(
+        space: &Space,
+        ledger: &Ledger,
+        forecast: &Forecast,
+        random: &mut SmallRng,
+    ) -> Self {
+        let mut ranked = |mut candidates: Vec<usize>| {
+            if forecast.is_known() {
+                candidates.sort_by(|&a, &b| forecast.expected(b).total_cmp(&forecast.expected(a)));
+            } else {
+                candidates.shuffle(random);
+            }
+            candidates
+        };
+        let children = ranked(evolution::children(space, ledger));
+        Self { children, all: ranked(ledger.untried().collect()) }
+    }
+
+    fn pop(&mut self, ledger: &Ledger, from_children: bool) -> Option<usize> {
+        let next = |list: &mut Vec<usize>| {
+            while list.pop_if(|candidate| !ledger.is_untried(*candidate)).is_some() {}
+            list.pop()
+        };
+        let child = if from_children { next(&mut self.children) } else { None };
+        child.or_else(|| next(&mut self.all))
+    }
+}
+
+/// The next candidate, if any is left. `favourites` are kept for the rest of the round.
+pub(super) fn next(
+    space: &Space,
+    ledger: &Ledger,
+    forecast: &Forecast,
+    random: &mut SmallRng,
+    favourites: &mut Option<Favourites>,
+) -> Option<usize> {
+    let tried = ledger.tried().count();
+    let knows_nothing = !forecast.is_known() && ledger.best().is_none();
+    if knows_nothing || (!forecast.is_known() && tried < START) {
+        // The device's order is a good guess and may be wrong as a whole.
+        let goes_by_order = tried % 2 == 1;
+        return if goes_by_order { ledger.untried().next() } else { start::diverse(space, ledger) };
+    }
+    if tried >= start_length(forecast) && random.random_bool(EXPLORATION) {
+        let untried: Vec<usize> = ledger.untried().collect();
+        return untried.choose(random).copied();
+    }
+    let from_children = random.random_bool(DESCENT);
+    favourites
+        .get_or_insert_with(|| Favourites::new(space, ledger, forecast, random))
+        .pop(ledger, from_children)
+}
