@@ -4,18 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use weft_device::{Bench, DeviceError, Measurement, Trial, TunableOperator, UnitSet};
+use weft_device::{Bench, DeviceError, Trial, TunableOperator, UnitSet};
 
 use super::control::Control;
 use super::operator::CpuOperator;
 use super::platform::private_cache_bytes;
 use super::sample::Sample;
-use super::statistics::{median, spread};
 use super::subject::Subject;
+use super::timeline::{LEAST_RUNS, Timeline};
 use crate::{Isa, Pool, SharedOutput, Worker};
 
-/// How often a candidate is timed at least, and at most.
-const LEAST_RUNS: usize = 3;
+/// How often a candidate is timed at most.
 const MOST_RUNS: usize = 400;
 
 /// How many values one task touches.
@@ -29,13 +28,6 @@ pub(super) struct CpuBench {
     pool: Pool,
     control: Control,
     subject: Option<Subject>,
-}
-
-/// How long runs took, and the control between them.
-#[derive(Default)]
-struct Times {
-    runs: Vec<f64>,
-    control: Vec<f64>,
 }
 
 impl CpuBench {
@@ -66,7 +58,7 @@ impl CpuBench {
             return Trial::Wrong { error };
         }
         let shared = SharedOutput::new(output);
-        let times = Mutex::new(Times::default());
+        let timeline = Mutex::new(Timeline::default());
         let is_enough = AtomicBool::new(false);
         let start = Instant::now();
         let timed = self.pool.run(|worker| {
@@ -80,25 +72,23 @@ impl CpuBench {
                 worker.barrier();
                 let elapsed = run_start.elapsed();
                 if worker.index() == 0 {
-                    let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
-                    times.control.push(control.as_secs_f64());
-                    times.runs.push(elapsed.as_secs_f64());
-                    let count = times.runs.len();
+                    let mut timeline = timeline.lock().unwrap_or_else(PoisonError::into_inner);
+                    let count = timeline.push(control, elapsed);
                     let is_over = start.elapsed() >= effort || count >= MOST_RUNS;
                     is_enough.store(count >= LEAST_RUNS && is_over, Ordering::Relaxed);
                 }
                 worker.barrier();
             }
+            let last = self.control.run(worker);
+            if worker.index() == 0 {
+                timeline.lock().unwrap_or_else(PoisonError::into_inner).end(last);
+            }
         });
-        if let Err(error) = timed {
-            return Trial::Failed(error.to_string());
+        let timeline = timeline.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match timed {
+            Ok(()) => Trial::Measured(timeline.measurement(self.control.undisturbed())),
+            Err(error) => Trial::Failed(error.to_string()),
         }
-        let Times { runs, control } = times.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Trial::Measured(Measurement {
-            time: Duration::from_secs_f64(median(&runs)),
-            spread: spread(&runs),
-            interference: median(&control) / self.control.undisturbed().as_secs_f64(),
-        })
     }
 }
 

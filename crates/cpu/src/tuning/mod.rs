@@ -14,6 +14,7 @@ mod sample;
 mod sources;
 mod statistics;
 mod subject;
+mod timeline;
 
 pub(crate) use candidate::Candidate;
 pub(crate) use fused_operator::{FusedOperator, Product};
