@@ -44,6 +44,11 @@ impl DepthwiseWeights {
         Ok(Self { kernel, channels, padded_channels, data })
     }
 
+    /// All their values, as they lie in memory.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &[f32]> {
+        std::iter::once(&*self.data)
+    }
+
     /// How much memory they take.
     pub fn bytes(&self) -> usize {
         size_of_val::<[f32]>(&self.data)

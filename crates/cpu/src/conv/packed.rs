@@ -51,6 +51,15 @@ impl ConvWeights {
         })
     }
 
+    /// All their values, as they lie in memory.
+    pub(crate) fn values(&self) -> Vec<&[f32]> {
+        match self {
+            Self::Depthwise(weights) => weights.values().collect(),
+            Self::ImplicitGemm(weights) => weights.values().collect(),
+            Self::Winograd(weights) => weights.values().collect(),
+        }
+    }
+
     /// How much memory they take.
     pub fn bytes(&self) -> usize {
         match self {

@@ -145,7 +145,8 @@ impl PackedB {
         self.panels
     }
 
-    pub(super) fn data(&self) -> &[f32] {
+    /// Its values, panel after panel.
+    pub(crate) fn data(&self) -> &[f32] {
         &self.data
     }
 }

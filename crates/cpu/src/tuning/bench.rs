@@ -11,17 +11,12 @@ use super::operator::CpuOperator;
 use super::platform::private_cache_bytes;
 use super::sample::Sample;
 use super::subject::Subject;
+use super::temperature::{chill, warm};
 use super::timeline::{LEAST_RUNS, Timeline};
 use crate::{Isa, Pool, SharedOutput, Worker};
 
 /// How often a candidate is timed at most.
 const MOST_RUNS: usize = 400;
-
-/// How many values one task touches.
-const TOUCHED_VALUES: usize = 16 * 1024;
-
-/// How many values a cache line holds.
-const LINE_VALUES: usize = 16;
 
 /// Workers on some cores, and the operands of the operator that was tried last.
 pub(super) struct CpuBench {
@@ -38,10 +33,11 @@ impl CpuBench {
         Ok(Self { pool, control, subject: None })
     }
 
-    /// Checks what `kernel` computes from the subject's operands, and times it.
+    /// Checks what `kernel` computes from the subject's operands and its own `weights`, and times it.
     fn try_kernel(
         &self,
         subject: &mut Subject,
+        weights: &[&[f32]],
         effort: Duration,
         kernel: impl Fn(&Worker, &[f32], Option<&[f32]>, SharedOutput<f32>) + Sync,
     ) -> Trial {
@@ -64,8 +60,9 @@ impl CpuBench {
         let timed = self.pool.run(|worker| {
             while !is_enough.load(Ordering::Relaxed) {
                 let control = self.control.run(worker);
-                residual.iter().for_each(|residual| touch(worker, residual));
-                touch(worker, input);
+                weights.iter().for_each(|weights| chill(worker, weights));
+                residual.iter().for_each(|residual| warm(worker, residual));
+                warm(worker, input);
                 worker.barrier();
                 let run_start = Instant::now();
                 kernel(worker, input, residual, shared);
@@ -119,26 +116,20 @@ impl Bench for CpuBench {
         let trial = match subject.prepare(candidate, self.pool.isa()) {
             Err(reason) => Trial::Failed(reason),
             Ok(kernel) => {
-                self.try_kernel(&mut subject, effort, |worker, input, residual, output| {
-                    // SAFETY: every worker of the pool's run is here, and the output is no one else's meanwhile.
-                    unsafe { kernel.run(worker, input, residual, output) }
-                })
+                self.try_kernel(
+                    &mut subject,
+                    &kernel.weights(),
+                    effort,
+                    |worker, input, residual, output| {
+                        // SAFETY: every worker of the pool's run is here, and the output is no one else's meanwhile.
+                        unsafe { kernel.run(worker, input, residual, output) }
+                    },
+                )
             }
         };
         self.subject = Some(subject);
         Ok(trial)
     }
-}
-
-/// Brings values back to the caches that the control has emptied, as the operator that made them would have left them.
-fn touch(worker: &Worker, values: &[f32]) {
-    worker.parallel(values.len().div_ceil(TOUCHED_VALUES), |task| {
-        let start = task * TOUCHED_VALUES;
-        let part = &values[start..(start + TOUCHED_VALUES).min(values.len())];
-        for value in part.iter().step_by(LINE_VALUES) {
-            std::hint::black_box(*value);
-        }
-    });
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ const ROWS: usize = 48;
 const DEPTH: usize = 256;
 const COLUMNS: usize = 64;
 
+/// How much is copied, as a multiple of what a core's own caches hold.
+const CACHE_MULTIPLE: usize = 4;
+
 /// How often it runs undisturbed to find how long it takes.
 const CALIBRATION_RUNS: usize = 24;
 
@@ -40,7 +43,7 @@ impl Control {
         let mut random = Random::new(b"control");
         let left = random.values(ROWS * DEPTH)?;
         let right = pack(&random.values(DEPTH * COLUMNS)?, isa)?;
-        let elements = cache_bytes / size_of::<f32>();
+        let elements = CACHE_MULTIPLE * cache_bytes / size_of::<f32>();
         let part = || -> Result<Mutex<Part>, AllocationError> {
             Ok(Mutex::new(Part {
                 source: AlignedBuffer::zeroed(elements)?,

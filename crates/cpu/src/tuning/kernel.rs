@@ -10,7 +10,7 @@ use crate::{Isa, SharedOutput, Worker};
 
 /// A kernel with its weights packed.
 pub(super) enum PreparedKernel {
-    Conv(PackedConv),
+    Conv(ConvWeights, PackedConv),
     Linear(Linear),
 }
 
@@ -29,9 +29,10 @@ impl PreparedKernel {
             (Product::Conv(problem), Candidate::Conv(candidate)) => {
                 let packed = ConvWeights::pack(candidate, &problem, weights, isa);
                 let conv = packed.and_then(|weights| {
-                    PackedConv::new(candidate, &problem, &weights, bias, activation)
+                    let conv = PackedConv::new(candidate, &problem, &weights, bias, activation)?;
+                    Ok(Self::Conv(weights, conv))
                 });
-                conv.map(Self::Conv).map_err(|error| error.to_string())
+                conv.map_err(|error| error.to_string())
             }
             (Product::Linear { rows, depth, columns }, Candidate::Linear(parameters)) => {
                 let order = WeightOrder::KByN;
@@ -50,6 +51,14 @@ impl PreparedKernel {
         }
     }
 
+    /// The packed weights, as they lie in memory.
+    pub(super) fn weights(&self) -> Vec<&[f32]> {
+        match self {
+            Self::Conv(weights, _) => weights.values(),
+            Self::Linear(linear) => vec![linear.matrix.data()],
+        }
+    }
+
     /// Computes the operator.
     ///
     /// # Safety
@@ -65,7 +74,7 @@ impl PreparedKernel {
         // SAFETY: the caller's promise is the same.
         unsafe {
             match self {
-                Self::Conv(conv) => conv.run(worker, input, residual, output),
+                Self::Conv(_, conv) => conv.run(worker, input, residual, output),
                 Self::Linear(linear) => linear.run(worker, input, residual, output),
             }
         }

@@ -14,6 +14,7 @@ mod sample;
 mod sources;
 mod statistics;
 mod subject;
+mod temperature;
 mod timeline;
 
 pub(crate) use candidate::Candidate;

@@ -109,6 +109,11 @@ impl WinogradWeights {
         &self.matrices[index * products..(index + 1) * products]
     }
 
+    /// All their values, as they lie in memory.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &[f32]> {
+        self.matrices.iter().map(PackedB::data)
+    }
+
     /// How much memory they take.
     pub fn bytes(&self) -> usize {
         self.matrices.iter().map(PackedB::bytes).sum()

@@ -59,7 +59,7 @@ fn tried(change: impl Fn(&mut [f32]) + Sync) -> Trial {
     let candidate = operator.candidates(Isa::detect(), 1)[0];
     let mut subject = Subject::new(&operator).unwrap();
     let kernel = subject.prepare(&candidate, Isa::detect()).unwrap();
-    bench.try_kernel(&mut subject, EFFORT, |worker, input, residual, output| {
+    bench.try_kernel(&mut subject, &[], EFFORT, |worker, input, residual, output| {
         // SAFETY: the bench has one worker, and the output is no one else's meanwhile.
         unsafe {
             kernel.run(worker, input, residual, output);
@@ -87,12 +87,12 @@ fn elements_that_a_kernel_leaves_out_are_not_taken_for_results_of_the_one_before
     let mut subject = Subject::new(&operator).unwrap();
     let candidate = operator.candidates(Isa::detect(), 1)[0];
     let kernel = subject.prepare(&candidate, Isa::detect()).unwrap();
-    let trial = bench.try_kernel(&mut subject, EFFORT, |worker, input, residual, output| {
+    let trial = bench.try_kernel(&mut subject, &[], EFFORT, |worker, input, residual, output| {
         // SAFETY: the bench has one worker, and the output is no one else's meanwhile.
         unsafe { kernel.run(worker, input, residual, output) }
     });
     assert!(matches!(trial, Trial::Measured(_)));
-    let idle = bench.try_kernel(&mut subject, EFFORT, |_, _, _, _| {});
+    let idle = bench.try_kernel(&mut subject, &[], EFFORT, |_, _, _, _| {});
     assert!(matches!(idle, Trial::Wrong { error } if error.is_nan()), "{idle:?}");
 }
 
@@ -100,7 +100,7 @@ fn elements_that_a_kernel_leaves_out_are_not_taken_for_results_of_the_one_before
 fn a_kernel_that_panics_fails_and_the_bench_lives_on() {
     let bench = bench();
     let mut subject = Subject::new(&operators()[2]).unwrap();
-    let trial = bench.try_kernel(&mut subject, EFFORT, |_, _, _, _| panic!("out of tiles"));
+    let trial = bench.try_kernel(&mut subject, &[], EFFORT, |_, _, _, _| panic!("out of tiles"));
     assert!(matches!(&trial, Trial::Failed(reason) if reason.contains("out of tiles")));
     every_candidate_is_right_and_takes_time();
 }
