@@ -34,6 +34,11 @@ impl Bins {
         &self.codes[feature * self.rows..][..self.rows]
     }
 
+    /// How many bins a feature has.
+    pub(super) fn count(&self, feature: usize) -> usize {
+        self.cuts[feature].len() + 1
+    }
+
     /// The value from which on a row lies in a bin past `bin`.
     pub(super) fn cut(&self, feature: usize, bin: usize) -> f32 {
         self.cuts[feature][bin]

@@ -48,14 +48,14 @@ impl Histogram {
     }
 
     /// Where parting the rows explains the most, if it explains anything.
-    pub(super) fn best_split(&self, features: &[usize]) -> Option<Split> {
+    pub(super) fn best_split(&self, bins: &Bins, features: &[usize]) -> Option<Split> {
         let add = |(sum, count): (f32, f32), bin: &(f32, f32)| (sum + bin.0, count + bin.1);
         let (total, rows) = self.columns.first()?.iter().fold((0.0, 0.0), add);
         let mut best = None;
         let mut most = explained(total, rows) + f32::EPSILON;
         for (&feature, column) in features.iter().zip(&self.columns) {
             let (mut sum, mut count) = (0.0, 0.0);
-            for (bin, &(bin_sum, bin_count)) in column.iter().enumerate() {
+            for (bin, &(bin_sum, bin_count)) in column[..bins.count(feature)].iter().enumerate() {
                 sum += bin_sum;
                 count += bin_count;
                 if bin_count == 0.0 {

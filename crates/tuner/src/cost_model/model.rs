@@ -25,6 +25,7 @@ const FEATURE_SHARE: f32 = 0.7;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostModel {
     width: usize,
+    rows: usize,
     mean: f32,
     trees: Vec<Tree>,
 }
@@ -38,7 +39,7 @@ impl CostModel {
         let targets = rows.targets();
         let mean =
             (targets.iter().copied().map(f64::from).sum::<f64>() / targets.len() as f64) as f32;
-        let mut model = Self { width: rows.width(), mean, trees: Vec::new() };
+        let mut model = Self { width: rows.width(), rows: rows.len(), mean, trees: Vec::new() };
         let bins = Bins::new(rows);
         let mut features = bins.useful_features();
         let mut order: Vec<u32> = (0..rows.len() as u32).collect();
@@ -80,6 +81,11 @@ impl CostModel {
     /// How many features it takes.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// How many rows it has learned from.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// What a candidate with these features will take.

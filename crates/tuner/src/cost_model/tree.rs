@@ -41,7 +41,7 @@ impl Tree {
     }
 
     fn part(&mut self, soil: &Soil<'_>, rows: &mut [u32], histogram: Histogram, node: usize) {
-        let Some(split) = histogram.best_split(soil.features) else {
+        let Some(split) = histogram.best_split(soil.bins, soil.features) else {
             return self.fill(node, soil.leaf(rows));
         };
         self.features[node] = split.feature as u16;

@@ -114,10 +114,12 @@ impl Effort {
         self.searches().try_for_each(|search| search.add_rows(rows))
     }
 
-    /// Lets all searches go by what `model` expects; says how many of them it knows candidates of.
-    pub fn learn(&mut self, model: &CostModel) -> usize {
+    /// Lets all searches that are not done go by what `model` expects.
+    pub fn learn(&mut self, model: &CostModel) {
         let searches = self.operators.iter_mut().map(|operator| &mut operator.search);
-        searches.filter_map(|search| search.learn(model).then_some(())).count()
+        searches.filter(|search| !search.is_done()).for_each(|search| {
+            search.learn(model);
+        });
     }
 
     /// How many candidates were proposed, and tried or still in flight.

@@ -33,3 +33,41 @@ fn descends(space: &Space, candidate: usize, parents: &[usize]) -> bool {
             .enumerate()
             .any(|(index, &one)| parents[..index].iter().any(|&other| is_mixture(one, other)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use weft_device::CandidateDescription;
+
+    use super::super::Outcome;
+    use super::*;
+
+    #[test]
+    fn children_differ_in_two_parameters_or_mix_two_parents() {
+        let points = [
+            [0, 0, 0, 0, 0, 0],
+            [9, 9, 9, 9, 9, 9],
+            [0, 0, 0, 0, 5, 5],
+            [0, 0, 0, 5, 5, 5],
+            [0, 0, 0, 9, 9, 9],
+            [9, 9, 9, 0, 0, 5],
+            [5, 5, 9, 9, 9, 9],
+        ];
+        let candidates = points.map(|point| CandidateDescription {
+            name: format!("{point:?}"),
+            parameters: point.to_vec(),
+            features: Vec::new(),
+            can_be_screened: true,
+        });
+        let space = Space::new(&candidates).unwrap();
+        let mut ledger = Ledger::new(candidates.len());
+        assert!(children(&space, &ledger).is_empty());
+        ledger.record(0, Outcome::Time(Duration::from_micros(3)));
+        assert_eq!(children(&space, &ledger), [2]);
+        ledger.record(1, Outcome::Time(Duration::from_micros(2)));
+        assert_eq!(children(&space, &ledger), [2, 4, 6]);
+        ledger.record(4, Outcome::Disqualified);
+        assert_eq!(children(&space, &ledger), [2, 6]);
+    }
+}

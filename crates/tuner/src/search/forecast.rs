@@ -8,6 +8,9 @@ use crate::cost_model::CostModel;
 /// Over how many trials it is judged whether a model is right.
 const JUDGED_TRIALS: usize = 12;
 
+/// From how many rows on a model is followed from the start of a search.
+const INFORMED_ROWS: usize = 128;
+
 /// How much the operator's own measurements count against the model, in rows.
 const CORRECTION_WEIGHT: f64 = 2.0;
 
@@ -18,13 +21,15 @@ pub(super) struct Forecast {
     /// The features of all candidates, one after the other.
     features: Vec<f32>,
     expected: Option<Vec<f64>>,
+    /// How many rows the model has learned from.
+    rows: usize,
     /// By how much the last measured candidates differed from what had been expected of them.
     errors: VecDeque<f64>,
 }
 
 impl Forecast {
     pub(super) fn new(width: usize, features: Vec<f32>) -> Self {
-        Self { width, features, expected: None, errors: VecDeque::new() }
+        Self { width, features, expected: None, rows: 0, errors: VecDeque::new() }
     }
 
     pub(super) fn features(&self, candidate: usize) -> &[f32] {
@@ -48,6 +53,7 @@ impl Forecast {
         let correction = sum / (count + CORRECTION_WEIGHT);
         expected.iter_mut().for_each(|value| *value += correction);
         self.expected = Some(expected);
+        self.rows = model.rows();
         true
     }
 
@@ -58,6 +64,11 @@ impl Forecast {
 
     pub(super) fn is_known(&self) -> bool {
         self.expected.is_some()
+    }
+
+    /// There is a model, and it has seen enough to be followed from the start.
+    pub(super) fn is_informed(&self) -> bool {
+        self.is_known() && self.rows >= INFORMED_ROWS
     }
 
     /// Judges the model by a candidate that it had not seen.

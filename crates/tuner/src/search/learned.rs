@@ -2,18 +2,18 @@
 
 use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::seq::{IndexedRandom, SliceRandom};
+use rand::seq::{IteratorRandom, SliceRandom};
 
 use super::forecast::Forecast;
 use super::ledger::Ledger;
 use super::space::Space;
 use super::{evolution, start};
 
-/// How many candidates are tried before measurements decide.
-pub(super) const START: usize = 10;
+/// How many candidates are tried before measurements decide, unless a model is informed by others.
+pub(super) const START: usize = 8;
 
-/// The same where a model has learned elsewhere what to expect.
-const INFORMED_START: usize = 4;
+/// The same where a model is.
+const INFORMED_START: usize = 2;
 
 /// The share of proposals that go by chance.
 const EXPLORATION: f64 = 0.1;
@@ -23,7 +23,7 @@ const DESCENT: f64 = 0.5;
 
 /// How many candidates a search tries before its measurements count.
 pub(super) fn start_length(forecast: &Forecast) -> usize {
-    if forecast.is_known() { INFORMED_START } else { START }
+    if forecast.is_informed() { INFORMED_START } else { START }
 }
 
 /// The untried candidates by what is expected of them, as of one round of proposals.
@@ -43,7 +43,9 @@ impl Favourites {
     ) -> Self {
         let mut ranked = |mut candidates: Vec<usize>| {
             if forecast.is_known() {
-                candidates.sort_by(|&a, &b| forecast.expected(b).total_cmp(&forecast.expected(a)));
+                // A tree expects the same of many; among these the device's order decides.
+                candidates.sort_by(|&a, &b| forecast.expected(a).total_cmp(&forecast.expected(b)));
+                candidates.reverse();
             } else {
                 candidates.shuffle(random);
             }
@@ -72,15 +74,15 @@ pub(super) fn next(
     favourites: &mut Option<Favourites>,
 ) -> Option<usize> {
     let tried = ledger.tried().count();
-    let knows_nothing = !forecast.is_known() && ledger.best().is_none();
-    if knows_nothing || (!forecast.is_known() && tried < START) {
-        // The device's order is a good guess and may be wrong as a whole.
-        let goes_by_order = tried % 2 == 1;
-        return if goes_by_order { ledger.untried().next() } else { start::diverse(space, ledger) };
+    let is_start = tried < start_length(forecast);
+    if is_start && !forecast.is_informed() && tried % 2 == 1 {
+        return start::diverse(space, ledger, random);
     }
-    if tried >= start_length(forecast) && random.random_bool(EXPLORATION) {
-        let untried: Vec<usize> = ledger.untried().collect();
-        return untried.choose(random).copied();
+    if !forecast.is_known() && (is_start || ledger.best().is_none()) {
+        return ledger.untried().next();
+    }
+    if !is_start && random.random_bool(EXPLORATION) {
+        return ledger.untried().choose(random);
     }
     let from_children = random.random_bool(DESCENT);
     favourites

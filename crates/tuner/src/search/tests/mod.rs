@@ -10,6 +10,7 @@ use proptest::prelude::{Strategy as _, any, prop_assert, prop_assert_eq, prop_on
 use weft_device::CandidateDescription;
 
 use super::*;
+use crate::cost_model::{CostModel, TrainingRows};
 
 fn candidates(count: i32) -> Vec<CandidateDescription> {
     (0..count)
@@ -128,6 +129,69 @@ fn a_time_of_nothing_is_survived() {
     let mut search = search(5, Strategy::Learned, 0);
     search.record(0, Outcome::Time(Duration::ZERO));
     assert!(search.best().unwrap().1 > Duration::ZERO);
+}
+
+/// A model of candidates with one feature, from what some of them take relative to the untuned one.
+fn model(function: impl Fn(f32) -> f32) -> CostModel {
+    let mut rows = TrainingRows::default();
+    for feature in 0..200 {
+        rows.push(&[feature as f32], function(feature as f32)).unwrap();
+    }
+    CostModel::fit(&rows, 0).unwrap()
+}
+
+#[test]
+fn an_informed_search_tries_what_the_model_favours() {
+    let mut search = search(200, Strategy::Learned, 0);
+    assert!(search.learn(&model(|feature| if feature >= 150.0 { -1.0 } else { 0.0 })));
+    assert_eq!(search.predicted_gain(), None, "nothing to compare with");
+    assert_eq!(search.propose(2), [0, 150]);
+    search.record(0, time_us(1000));
+    search.release(150);
+    let gain = search.predicted_gain().unwrap();
+    assert!((0.5..0.7).contains(&gain), "{gain}");
+    search.record(150, time_us(368));
+    assert!(search.predicted_gain().unwrap() < 0.05);
+}
+
+#[test]
+fn the_devices_order_decides_where_a_model_tells_nothing_apart() {
+    let mut search = search(200, Strategy::Learned, 0);
+    assert!(search.learn(&model(|_| 0.0)));
+    assert_eq!(search.propose(2), [0, 1]);
+}
+
+#[test]
+fn a_model_of_other_candidates_is_not_followed() {
+    let mut rows = TrainingRows::default();
+    rows.push(&[1.0, 2.0], 0.0).unwrap();
+    let mut search = search(10, Strategy::Learned, 0);
+    assert!(!search.learn(&CostModel::fit(&rows, 0).unwrap()));
+    assert_eq!(search.propose(10).len(), 10);
+}
+
+#[test]
+fn a_search_ends_when_a_model_that_is_right_expects_nothing() {
+    let slope = |feature: f32| feature / 100.0;
+    let mut search = search(200, Strategy::Learned, 0);
+    search.learn(&model(slope));
+    while !search.is_done() {
+        for candidate in search.propose(1) {
+            let us = 1e6 * f64::from(slope(candidate as f32)).exp();
+            search.record(candidate, time_us(us as u64));
+        }
+    }
+    assert_eq!(search.best().unwrap().0, 0);
+    assert!(search.trials() < SearchOptions::default().patience, "{}", search.trials());
+}
+
+#[test]
+fn patience_ends_a_search_without_a_model() {
+    let mut search = search(200, Strategy::Learned, 0);
+    while !search.is_done() {
+        search.propose(1).into_iter().for_each(|candidate| search.record(candidate, time_us(7)));
+    }
+    assert_eq!(search.trials(), SearchOptions::default().patience + 1);
 }
 
 /// What a driver may do to a search.

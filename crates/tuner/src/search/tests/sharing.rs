@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use proptest::prelude::{any, prop_assert, proptest};
@@ -108,8 +109,14 @@ fn total_regret(landscapes: &[Landscape], occurrences: &[f64], effort: &Effort) 
     total / least - 1.0
 }
 
-/// Thirty operators searched together, with a model that learns from all of them.
-fn tuned_together(world: u64, max_trials: usize, per_operator: usize, occurrences: &[f64]) -> f64 {
+/// Thirty operators searched together, with a model that learns from all of them: what they take then, relative to the
+/// best there is, and after how many trials.
+fn tuned_together(
+    world: u64,
+    max_trials: usize,
+    per_operator: usize,
+    occurrences: &[f64],
+) -> (f64, usize) {
     let mut landscapes = Landscape::thirty(world);
     let mut effort = Effort::new(max_trials);
     for (index, landscape) in landscapes.iter().enumerate() {
@@ -126,19 +133,38 @@ fn tuned_together(world: u64, max_trials: usize, per_operator: usize, occurrence
         }
         let mut rows = TrainingRows::default();
         effort.add_rows(&mut rows).unwrap();
-        effort.learn(&CostModel::fit(&rows, world).unwrap());
+        effort.learn(&CostModel::fit(&rows, effort.trials() as u64).unwrap());
     }
-    total_regret(&landscapes, occurrences, &effort)
+    (total_regret(&landscapes, occurrences, &effort), effort.trials())
+}
+
+/// Some operators occur often, as in a model with many equal layers.
+fn occurrences() -> Vec<f64> {
+    (0..30).map(|index| [1.0, 1.0, 4.0, 16.0][index % 4]).collect()
+}
+
+/// Mean regret and trials over several worlds.
+fn mean_tuned_together(worlds: Range<u64>, max_trials: usize, per_operator: usize) -> (f64, f64) {
+    let count = (worlds.end - worlds.start) as f64;
+    let runs = worlds.map(|world| tuned_together(world, max_trials, per_operator, &occurrences()));
+    let (regret, trials) = runs.fold((0.0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+    (regret / count, trials as f64 / count)
 }
 
 #[test]
 fn shared_out_trials_save_more_than_equal_ones() {
-    let occurrences: Vec<f64> = (0..30).map(|index| [1.0, 1.0, 4.0, 16.0][index % 4]).collect();
-    let (mut shared, mut equal) = (0.0, 0.0);
-    for world in 0..2 {
-        shared += tuned_together(world, 360, 64, &occurrences) / 2.0;
-        equal += tuned_together(world, 360, 12, &occurrences) / 2.0;
-    }
+    let (shared, _) = mean_tuned_together(30..33, 360, 64);
+    let (equal, _) = mean_tuned_together(30..33, 360, 12);
     println!("360 trials for 30 operators: shared out {shared:.4}, 12 for each {equal:.4}");
-    assert!(shared < equal && shared < 0.03);
+    assert!(shared < 0.7 * equal && shared < 0.05);
+}
+
+#[test]
+#[ignore = "prints what docs/tuning-search.md says; for a release build"]
+fn quality_of_operators_tuned_together() {
+    for (max_trials, per_operator) in [(360, 64), (360, 12), (600, 64), (600, 20), (1920, 64)] {
+        let (regret, trials) = mean_tuned_together(50..58, max_trials, per_operator);
+        let limits = format!("at most {max_trials} trials, {per_operator} per operator");
+        println!("{limits}: {trials:.0} trials, {:.1} % above the best", 100.0 * regret);
+    }
 }
