@@ -431,6 +431,103 @@ def plans(folder):
     expect("with the shortfall in words", "of 8000 requests/s: " in result.stdout and "would make it fit" in result.stdout, result.stdout)
 
 
+def exported_choice(operator, size, candidate, chip="Chip One", driver="1", recorded=1_700_000_000_000, time_ns=5000):
+    task = {"chip": chip, "driver": driver, "kernels": "k", "operator": operator, "precision": "f16", "partition_size": size}
+    return {"choice": {"task": task, "candidate": candidate, "time_ns": time_ns, "untuned_candidate": "plain", "untuned_time_ns": 10000, "trials": 7, "recorded_unix_ms": recorded}}
+
+
+def exported(path, *records):
+    with open(path, "w") as file:
+        for line in ({"weft_tuning_export": 1, "records": len(records)}, *records):
+            file.write(json.dumps(line) + "\n")
+    return path
+
+
+def tuning_databases(folder):
+    first, second, other = (os.path.join(folder, name) for name in ("first.db", "second.db", "other.jsonl"))
+    lines = exported(
+        os.path.join(folder, "tuning.jsonl"),
+        exported_choice("conv", 8, "a"),
+        exported_choice("conv", 32, "b", time_ns=2500),
+        exported_choice("gemm", 8, "c", chip="Chip Two"),
+        exported_choice("gemm", 8, "c", chip="Chip Two", driver="2", recorded=1_800_000_000_000),
+    )
+    good("import makes a database", "tuning", "import", lines, "--database", first, says="4 records, 4 taken in")
+    good("import again", "tuning", "import", lines, "--database", first, says="4 records, 0 taken in")
+    good("list", "tuning", "list", "--database", first, says="Chip Two")
+    report = json.loads(good("list json", "tuning", "--database", first, "list", "--json").stdout)
+    expect("platforms are counted", [platform["choices"] for platform in report["platforms"]] == [2, 1, 1], report)
+    good("dump", "tuning", "dump", "--database", first, says="geometric mean of the gains: 2.83")
+    report = json.loads(good("dump json", "tuning", "dump", "--chip", "chip one", "--json", "--database", first).stdout)
+    expect("gains are told", [choice["gain"] for choice in report["choices"]] == [2, 4], report)
+    good("export", "tuning", "export", other, "--database", first)
+    expect("the standard output is the same", open(other).read() == good("export to nowhere", "tuning", "export", "--database", first).stdout)
+    exported(lines, exported_choice("conv", 8, "newer", recorded=1_700_000_000_001), exported_choice("pool", 8, "d"))
+    good("another database", "tuning", "import", lines, "--database", second, says="2 taken in")
+    good("merge", "tuning", "merge", second, "--database", first, says="2 records, 2 taken in")
+    good("merge again", "tuning", "merge", second, "--database", first, says="0 taken in")
+    good("the newer choice stays", "tuning", "dump", "--database", first, says="newer")
+    text = good("prune, not yet", "tuning", "prune", "--superseded", "--dry-run", "--database", first).stdout
+    expect("what would go is said", "no trials and 1 choice would be forgotten" in text, text)
+    good("prune", "tuning", "prune", "--superseded", "--database", first, says="no trials and 1 choice forgotten")
+    good("prune chips", "tuning", "prune", "--keep-chip", "two", "--database", first, says="3 choices forgotten")
+    report = json.loads(good("what is left", "tuning", "list", "--json", "--database", first).stdout)
+    expect("one platform is left", [platform["chip"] for platform in report["platforms"]] == ["Chip Two"], report)
+    good("prune all that is old", "tuning", "prune", "--older-than", "0m", "--banned", "--database", second, says="2 choices forgotten")
+    good("nothing is left", "tuning", "list", "--database", second, says="nothing is in it yet")
+
+    environment = {**os.environ, "WEFT_TUNING_DB": first}
+    result = subprocess.run([WEFT, "tuning", "list"], capture_output=True, text=True, timeout=120, env=environment)
+    expect("the environment names the database", first in result.stdout, result.stderr)
+
+
+def bad_tuning_databases(folder):
+    none, database, lines, broken = (os.path.join(folder, name) for name in ("none.db", "good.db", "good.jsonl", "broken"))
+    exported(lines, *(exported_choice(f"conv {number}", 8, "candidate") for number in range(200)))
+    good("a good database", "tuning", "import", lines, "--database", database)
+    for command in (["list"], ["dump"], ["export"], ["prune", "--banned"]):
+        bad(f"no database to {command[0]}", "tuning", *command, "--database", none, says="there is no tuning database at")
+    expect("looking makes none", not os.path.exists(none))
+    bad("no other to merge", "tuning", "merge", none, "--database", database, says="none.db")
+    bad("no file to import", "tuning", "import", none, "--database", none, says="cannot read")
+    expect("importing nothing makes none", not os.path.exists(none))
+    bad("a folder that cannot be", "tuning", "import", lines, "--database", "/proc/weft/tuning.db", says="cannot be written")
+    bad("a folder for a database", "tuning", "list", "--database", folder, says="not a file")
+    bad("nothing to prune by", "tuning", "prune", "--database", database, says="--superseded")
+    bad("an age of no unit", "tuning", "prune", "--older-than", "3y", "--database", database, says="3y")
+    bad("no such chip to keep", "tuning", "prune", "--keep-chip", "three", "--database", database, says="'three'")
+    bad("no such chip to dump", "tuning", "dump", "--chip", "three", "--database", database, says="'three'")
+    bad("an export onto the database", "tuning", "export", database, "--database", database, says="the database itself")
+    bad("an export into no folder", "tuning", "export", os.path.join(folder, "no", "x.jsonl"), "--database", database, says="x.jsonl")
+    whole = open(lines).read()
+    for name, text, says in (
+        ("no export", "hello\n", "line 1: this is not an export"),
+        ("a later form", whole.replace(":1,", ":9,", 1).replace(": 1,", ": 9,", 1), "version 9"),
+        ("a cut export", whole[: len(whole) // 2], "line "),
+        ("an export with something else in it", whole.replace('"trials"', '"songs"', 1), "line 2: unknown field `songs`"),
+        ("a partition of nothing", whole.replace('"partition_size": 8', '"partition_size": 0', 1), "line 2: a partition of size 0"),
+    ):
+        with open(broken, "w") as file:
+            file.write(text)
+        bad(name, "tuning", "import", broken, "--database", database, says=says)
+        bad(f"{name}: nothing was taken in", "tuning", "import", broken, "--database", database, says="nothing was imported")
+
+    content = open(database, "rb").read()
+    tables = 4096
+    content = content[:tables] + content[tables:].replace(b"candidate", b"candidatE")
+    for name, content, says in (
+        ("a damaged database", content, "is damaged"),
+        ("a text for a database", b"This is a letter. " * 100, "not a database at all"),
+        ("a short text for a database", b"hello", "not a database at all"),
+    ):
+        with open(broken, "wb") as file:
+            file.write(content)
+        bad(name, "tuning", "list", "--database", broken, says=says)
+        bad(f"{name} is set aside", "tuning", "export", "--database", broken, says="aside")
+        bad(f"{name} is not merged", "tuning", "merge", broken, "--database", database, says="broken")
+        expect(f"{name} is left alone", open(broken, "rb").read() == content)
+
+
 with tempfile.TemporaryDirectory() as folder:
     model, x = good_runs(folder)
     bad_arguments(model, x, folder)
@@ -444,5 +541,7 @@ with tempfile.TemporaryDirectory() as folder:
     bad_loads(folder)
     bad_workloads(folder)
     repositories(folder)
+    tuning_databases(folder)
+    bad_tuning_databases(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

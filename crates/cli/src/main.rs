@@ -42,6 +42,8 @@ enum Command {
     Bench(bench::Command),
     /// Measure latency by batch size and share of the device, and find the knees
     Profile(commands::profile::Options),
+    /// Look at the tuning database; export, import, merge and prune it
+    Tuning(commands::tuning::Options),
     /// Divide a device among the models of a workload so that every objective holds, and draw the plan
     Plan(commands::plan::Options),
     /// Run scheduling policies side by side on a workload, under virtual time
@@ -76,6 +78,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Infer(options) => commands::infer::run(options)?,
         Command::Bench(command) => bench::run(command)?,
         Command::Profile(options) => commands::profile::run(options)?,
+        Command::Tuning(options) => commands::tuning::run(options)?,
         Command::Plan(options) => return commands::plan::run(options),
         Command::Simulate(options) => commands::simulate::run(options)?,
         Command::Load(options) => return commands::load::run(options),

@@ -12,4 +12,5 @@ pub(crate) mod profile;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod top;
+pub(crate) mod tuning;
 pub(crate) mod zoo;

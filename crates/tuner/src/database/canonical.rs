@@ -3,8 +3,14 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes that are equal only for equal records: every field is preceded by its length, or has a fixed one.
-#[derive(Default)]
 pub(super) struct Canonical(Vec<u8>);
+
+impl Default for Canonical {
+    fn default() -> Self {
+        // Most records fit, so that reading thousands of them does not grow thousands of buffers step by step.
+        Self(Vec::with_capacity(512))
+    }
+}
 
 impl Canonical {
     pub(super) fn text(self, text: &str) -> Self {

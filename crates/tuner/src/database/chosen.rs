@@ -62,8 +62,8 @@ impl Database {
                 is_on(&task.platform, platform)?;
                 usable.picked.push((task.operator, task.partition_size, choice.candidate));
             }
-            let unusable = format!("this.platform = ?1 AND outcome <> 'measured' AND {PICKED}");
-            for row in trials::rows(transaction, &unusable, params![number])? {
+            let unusable = format!("this.platform = ?1 AND {PICKED}");
+            for row in trials::unusable_rows(transaction, &unusable, params![number])? {
                 is_on(&row.task.platform, platform)?;
                 usable.banned.push((row.task.operator, row.task.partition_size, row.candidate));
             }

@@ -60,8 +60,8 @@ pub enum DatabaseError {
     },
     /// There is no room for more.
     #[error(
-        "there is no room for the tuning database {}: free some space on its disk, or run `weft tuning prune`; what was \
-         recorded before is kept",
+        "there is no room for the tuning database {}: free some space on its disk, or name a file elsewhere by \
+         WEFT_TUNING_DB; what was recorded before is kept",
         .0.display()
     )]
     Full(PathBuf),

@@ -61,9 +61,3 @@ fn a_full_disk_is_an_error_and_keeps_what_was_recorded() {
     database.connection.lock().unwrap().pragma_update(None, "max_page_count", 1000).unwrap();
     database.record_trial(&task(), "more", &measured()).unwrap();
 }
-
-#[test]
-fn names_of_files_survive_as_addresses() {
-    let name = immutable(Path::new("/a b/ä?#%.db"));
-    assert_eq!(name.to_str(), Some("file:/a%20b/%C3%A4%3F%23%25.db?immutable=1"));
-}

@@ -157,9 +157,28 @@ pub(super) fn rows(
     filter: &str,
     parameters: impl Params,
 ) -> Result<Vec<TrialRow>, Fault> {
+    rows_from(connection, "trials AS this", filter, parameters)
+}
+
+/// As [`rows`], of candidates that must not be used; without looking at all the others.
+pub(super) fn unusable_rows(
+    connection: &Connection,
+    filter: &str,
+    parameters: impl Params,
+) -> Result<Vec<TrialRow>, Fault> {
+    let filter = format!("this.outcome <> 'measured' AND {filter}");
+    rows_from(connection, "trials AS this INDEXED BY unusable", &filter, parameters)
+}
+
+fn rows_from(
+    connection: &Connection,
+    source: &str,
+    filter: &str,
+    parameters: impl Params,
+) -> Result<Vec<TrialRow>, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {TASK_COLUMNS}, candidate, outcome, method, time_ns, spread, interference, error, reason, features, \
-         recorded_unix_ms, checksum FROM trials AS this {TASK_JOINS} WHERE {filter}"
+         recorded_unix_ms, checksum FROM {source} {TASK_JOINS} WHERE {filter}"
     ))?;
     let mut found = statement.query(parameters)?;
     let mut rows = Vec::new();

@@ -103,7 +103,7 @@ fn ten_thousand_choices_are_loaded_at_once() {
         }
     }
     drop(database);
-    let best = (0..5)
+    let best = (0..20)
         .map(|_| {
             let start = Instant::now();
             let database = Database::open_read_only(&path).unwrap();
@@ -112,6 +112,6 @@ fn ten_thousand_choices_are_loaded_at_once() {
             start.elapsed()
         })
         .min();
-    // In this build without optimisation, and with other tests beside it; what a release takes is in the documentation.
-    assert!(best < Some(Duration::from_millis(500)), "{best:?}");
+    let limit_ms = if cfg!(debug_assertions) { 500 } else { 50 };
+    assert!(best < Some(Duration::from_millis(limit_ms)), "{best:?}");
 }

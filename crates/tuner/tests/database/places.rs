@@ -39,29 +39,53 @@ fn as_nobody() {
     reads_and_does_not_write(&path);
 }
 
-#[test]
-fn a_folder_that_cannot_be_written_can_be_read() {
-    let (folder, path) = folder();
-    Database::open(&path).unwrap().record_choice(&task("conv", 8), &choice("a", 5)).unwrap();
+/// Takes away the right to write from a folder and the files in it, and looks at what holds then. The folder is given back
+/// so that it can be removed.
+fn check_without_rights(folder: &Path, file_mode: u32) {
+    let path = folder.join("tuning.db");
     let is_root = fs::metadata(&path).unwrap().uid() == 0;
-    let binary = folder.path().join("test");
+    let binary = folder.join("test");
     fs::copy(env::current_exe().unwrap(), &binary).unwrap();
     let allow =
         |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    for (folder_mode, file_mode) in [(0o555, 0o444), (0o555, 0o666)] {
-        allow(&path, file_mode);
-        allow(folder.path(), folder_mode);
-        // Root may write everywhere.
-        if is_root {
-            let mut command = part_of(&binary, "places::as_nobody", &path);
-            let output = command.uid(NOBODY).gid(NOBODY).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && said.contains("1 passed"), "{said}");
-        } else {
-            reads_and_does_not_write(&path);
-        }
+    for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        allow(&file, if file == binary { 0o555 } else { file_mode });
     }
-    allow(folder.path(), 0o755);
+    allow(folder, 0o555);
+    // Root may write everywhere.
+    if is_root {
+        let mut command = part_of(&binary, "places::as_nobody", &path);
+        let output = command.uid(NOBODY).gid(NOBODY).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    } else {
+        reads_and_does_not_write(&path);
+    }
+    allow(folder, 0o755);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_can_be_read() {
+    for file_mode in [0o444, 0o666] {
+        let (folder, path) = folder();
+        let database = Database::open(&path).unwrap();
+        database.record_choice(&task("conv", 8), &choice("a", 5)).unwrap();
+        drop(database);
+        check_without_rights(folder.path(), file_mode);
+    }
+}
+
+#[test]
+fn so_can_one_in_which_a_process_was_killed() {
+    let (original, path) = folder();
+    let database = Database::open(&path).unwrap();
+    database.record_choice(&task("conv", 8), &choice("a", 5)).unwrap();
+    let (copy, _) = folder();
+    for file in fs::read_dir(original.path()).unwrap().map(Result::unwrap) {
+        fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    }
+    assert!(fs::metadata(copy.path().join("tuning.db-wal")).unwrap().len() > 0);
+    check_without_rights(copy.path(), 0o444);
 }
 
 #[test]
