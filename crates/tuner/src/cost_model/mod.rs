@@ -7,7 +7,7 @@ mod rows;
 mod tree;
 
 pub use model::CostModel;
-pub use rows::{MAX_ROWS, RowError, TrainingRows};
+pub use rows::{MAX_FEATURES, MAX_ROWS, RowError, TrainingRows};
 
 #[cfg(test)]
 mod tests;

@@ -31,7 +31,8 @@ pub struct CostModel {
 }
 
 impl CostModel {
-    /// Learns from rows; the same rows and seed give the same model. `None` where there are no rows.
+    /// Learns from rows; the same rows and seed give the same model. `None` where there are no rows. With another seed each
+    /// time, a candidate that one model overlooks is not overlooked by the next.
     pub fn fit(rows: &TrainingRows, seed: u64) -> Option<Self> {
         if rows.is_empty() {
             return None;

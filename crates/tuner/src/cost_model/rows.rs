@@ -5,6 +5,9 @@ use thiserror::Error;
 /// How many rows a cost model learns from at most.
 pub const MAX_ROWS: usize = 1 << 16;
 
+/// How many features a row has at most.
+pub const MAX_FEATURES: usize = 1024;
+
 /// Features of candidates, with what was measured of them: the natural logarithm of the time relative to that of the
 /// operator's reference, so that rows of all operators of a platform can stand side by side.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +29,12 @@ pub enum RowError {
         /// How many the rows before it have.
         expected: usize,
     },
+    /// It describes more than a model takes in.
+    #[error("a row of {width} features (the limit is {MAX_FEATURES})")]
+    TooWide {
+        /// How many features it has.
+        width: usize,
+    },
     /// Its target says nothing.
     #[error("a target that is not finite")]
     Target,
@@ -38,6 +47,9 @@ impl TrainingRows {
     /// Takes one more measurement. Features may be anything, `NaN` where one does not apply; all rows must have equally
     /// many.
     pub fn push(&mut self, features: &[f32], target: f32) -> Result<(), RowError> {
+        if features.len() > MAX_FEATURES {
+            return Err(RowError::TooWide { width: features.len() });
+        }
         if self.is_empty() {
             self.width = features.len();
         }

@@ -102,12 +102,20 @@ fn what_is_no_row_is_refused() {
     let mut rows = TrainingRows::default();
     rows.push(&[1.0], 1.0).unwrap();
     assert_eq!(rows.push(&[1.0, 2.0], 1.0), Err(RowError::Width { width: 2, expected: 1 }));
+    let wide = vec![0.0; MAX_FEATURES + 1];
+    assert_eq!(rows.push(&wide, 1.0), Err(RowError::TooWide { width: MAX_FEATURES + 1 }));
     assert_eq!(rows.push(&[1.0], f32::NAN), Err(RowError::Target));
     assert_eq!(rows.push(&[1.0], f32::INFINITY), Err(RowError::Target));
     while rows.len() < MAX_ROWS {
         rows.push(&[0.0], 0.0).unwrap();
     }
     assert_eq!(rows.push(&[1.0], 1.0), Err(RowError::Full));
+}
+
+#[test]
+fn targets_out_of_all_proportion_are_survived() {
+    let rows = drawn(100, 3, 1, |x| if x[0] > 0.5 { f32::MAX } else { f32::MIN });
+    CostModel::fit(&rows, 0).unwrap().predict(&[0.1, 0.2, 0.3]);
 }
 
 #[test]
