@@ -21,6 +21,10 @@ pub enum ConvCandidate {
     Winograd(WinogradTile, WinogradParameters),
 }
 
+/// How many times the least estimated cost an algorithm may have for its parameters to be varied: none of them makes up for
+/// more.
+const WORTH_VARYING: f64 = 2.0;
+
 /// How a candidate cuts a problem; equal for candidates between which there is no difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
@@ -77,7 +81,8 @@ impl ConvCandidate {
         })
     }
 
-    /// The candidates that cut the problem differently, the one taken unasked first.
+    /// The candidates that cut the problem differently, the one taken unasked first. Algorithms that should take much longer
+    /// than another are there with their usual parameters alone.
     pub fn candidates(
         problem: &ConvProblem,
         isa: Isa,
@@ -86,9 +91,14 @@ impl ConvCandidate {
         let geometry = problem.geometry()?;
         let first = Self::choose(problem, isa, workers)?;
         let algorithms = ConvAlgorithm::ALL.into_iter();
-        let legal: Vec<_> = algorithms.filter(|algorithm| is_legal(*algorithm, problem)).collect();
-        let usual = legal.iter().copied().map(Self::from);
-        let others = legal.iter().flat_map(|&algorithm| match algorithm {
+        let costs: Vec<(ConvAlgorithm, f64)> = algorithms
+            .filter(|algorithm| is_legal(*algorithm, problem))
+            .map(|algorithm| Ok((algorithm, algorithm.estimated_cost(problem, isa, workers)?)))
+            .collect::<Result<_, ConvError>>()?;
+        let least = costs.iter().fold(f64::INFINITY, |least, (_, cost)| least.min(*cost));
+        let usual = costs.iter().map(|(algorithm, _)| Self::from(*algorithm));
+        let worth_varying = costs.iter().filter(|(_, cost)| *cost <= least * WORTH_VARYING);
+        let others = worth_varying.flat_map(|(algorithm, _)| match *algorithm {
             ConvAlgorithm::Depthwise => DepthwiseParameters::all().map(Self::Depthwise).collect(),
             ConvAlgorithm::ImplicitGemm => {
                 let shape = product_shape(&geometry);

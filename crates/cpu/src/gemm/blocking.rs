@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::kernel::MOST_ROWS;
 use super::panels::Panels;
-use super::parameters::{LoopOrder, RowCopies, TileLimits};
+use super::parameters::{RowCopies, TileLimits};
 use crate::Isa;
 
 /// How a product is cut. The cut of the sum depends on the shape and the limits alone, never on the workers, so neither do
@@ -22,7 +22,6 @@ pub(super) struct Blocking {
     tile_panels: usize,
     /// Whether rows are copied closer together before they are multiplied.
     copies_rows: bool,
-    loops: LoopOrder,
 }
 
 impl Blocking {
@@ -62,17 +61,12 @@ impl Blocking {
                 RowCopies::Always => true,
                 RowCopies::Never => false,
             }),
-            loops: limits.loops,
         };
         blocking.even_out();
         if workers > 1 {
             while blocking.tile_count() < workers * limits.tiles_per_worker
                 && blocking.split(panels)
             {}
-        }
-        // With one panel, or one group, there is but one order.
-        if blocking.tile_panels == 1 || blocking.tile_groups == 1 {
-            blocking.loops = LoopOrder::RowsOutside;
         }
         blocking
     }
@@ -135,10 +129,6 @@ impl Blocking {
 
     pub(super) fn copies_rows(self) -> bool {
         self.copies_rows
-    }
-
-    pub(super) fn loops(self) -> LoopOrder {
-        self.loops
     }
 
     pub(super) fn tile_panels(self) -> usize {

@@ -37,16 +37,6 @@ pub enum RowCopies {
     Never,
 }
 
-/// Which operand of a tile is read again and again from the first-level cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum LoopOrder {
-    /// A group of rows, for one panel after another.
-    #[default]
-    RowsOutside,
-    /// A panel, for one group of rows after another.
-    PanelsOutside,
-}
-
 /// How finely a product is cut at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TileLimits {
@@ -60,8 +50,6 @@ pub struct TileLimits {
     pub tiles_per_worker: usize,
     /// Which rows are copied.
     pub copies: RowCopies,
-    /// In which order the blocks of a tile are computed.
-    pub loops: LoopOrder,
 }
 
 impl Default for TileLimits {
@@ -72,7 +60,6 @@ impl Default for TileLimits {
             panel_values: 128 * 1024,
             tiles_per_worker: 4,
             copies: RowCopies::AsNeeded,
-            loops: LoopOrder::RowsOutside,
         }
     }
 }
@@ -118,11 +105,6 @@ impl GemmCut {
         self.blocking.tile_rows(self.panels)
     }
 
-    /// In which order the blocks of a tile are computed.
-    pub fn loops(&self) -> LoopOrder {
-        self.blocking.loops()
-    }
-
     /// Whether rows are copied before they are multiplied.
     pub fn copies_rows(&self) -> bool {
         self.blocking.copies_rows()
@@ -142,14 +124,11 @@ impl GemmParameters {
 impl fmt::Display for GemmParameters {
     /// Every parameter that is a number, and the others where they are not the usual ones.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TileLimits { depth, rows, panel_values, tiles_per_worker, copies, loops } = self.limits;
+        let TileLimits { depth, rows, panel_values, tiles_per_worker, copies } = self.limits;
         let panels = panel_values / 1024;
         write!(formatter, "depth {depth} rows {rows} panels {panels}k tiles {tiles_per_worker}")?;
         if self.width == PanelWidth::OneVector {
             formatter.write_str(" one vector")?;
-        }
-        if loops == LoopOrder::PanelsOutside {
-            formatter.write_str(" panels outside")?;
         }
         match copies {
             RowCopies::AsNeeded => Ok(()),

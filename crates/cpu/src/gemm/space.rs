@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::parameters::{
-    GemmCut, GemmParameters, GemmShape, LoopOrder, PanelWidth, RowCopies, TileLimits,
-};
+use super::parameters::{GemmCut, GemmParameters, GemmShape, PanelWidth, RowCopies, TileLimits};
 use crate::Isa;
 
 /// What each parameter is varied over, next to one another what differs little.
@@ -14,7 +12,6 @@ const ROWS: [usize; 5] = [24, 60, 240, 960, 3840];
 const PANEL_VALUES: [usize; 5] = [8 << 10, 32 << 10, 128 << 10, 512 << 10, 2048 << 10];
 const TILES_PER_WORKER: [usize; 3] = [2, 4, 8];
 const WIDTHS: [PanelWidth; 2] = [PanelWidth::Full, PanelWidth::OneVector];
-const LOOPS: [LoopOrder; 2] = [LoopOrder::RowsOutside, LoopOrder::PanelsOutside];
 const COPIES: [RowCopies; 3] = [RowCopies::Never, RowCopies::AsNeeded, RowCopies::Always];
 
 /// The most candidates for one product; what is left out is the farthest from the usual parameters.
@@ -37,7 +34,6 @@ fn points() -> Vec<GemmParameters> {
     vary(&mut points, &ROWS, |point, rows| point.limits.rows = rows);
     vary(&mut points, &PANEL_VALUES, |point, values| point.limits.panel_values = values);
     vary(&mut points, &TILES_PER_WORKER, |point, tiles| point.limits.tiles_per_worker = tiles);
-    vary(&mut points, &LOOPS, |point, loops| point.limits.loops = loops);
     vary(&mut points, &COPIES, |point, copies| point.limits.copies = copies);
     vary(&mut points, &WIDTHS, |point, width| point.width = width);
     points
@@ -72,7 +68,6 @@ fn distance(point: &GemmParameters) -> usize {
         + steps(&ROWS, limits.rows, usual.rows)
         + steps(&PANEL_VALUES, limits.panel_values, usual.panel_values)
         + steps(&TILES_PER_WORKER, limits.tiles_per_worker, usual.tiles_per_worker)
-        + steps(&LOOPS, limits.loops, usual.loops)
         + steps(&COPIES, limits.copies, usual.copies)
         + steps(&WIDTHS, point.width, PanelWidth::default())
 }

@@ -8,16 +8,12 @@ use super::epilogue::Epilogue;
 use super::finish::BlockFinish;
 use super::kernel::{KernelCall, MOST_ROWS, RegisterFinish, multiply_rows, multiply_single_row};
 use super::panels::{NARROW, Panel, Panels};
-use super::parameters::LoopOrder;
 use super::rows::RowSource;
 use crate::simd::Simd;
 use crate::{Activation, Isa, SimdTask, Worker};
 
 /// Added to the stride of copied rows, so that they do not compete for the same places of the cache.
 const STRIDE_GAP: usize = 16;
-
-/// Values of a cache line.
-const LINE_VALUES: usize = 16;
 
 /// The widest panel of any instruction set.
 const MOST_WIDTH: usize = 32;
@@ -49,13 +45,9 @@ impl<A: RowSource + ?Sized> Product<'_, A> {
     pub(super) unsafe fn compute_tile(&self, worker: &Worker, tile: usize) {
         let (groups, panels) = self.blocking.tile(tile);
         let stride = self.blocking.part_depth() + STRIDE_GAP;
-        let copied_groups = match (self.blocking.copies_rows(), self.blocking.loops()) {
-            (false, _) => 0,
-            (true, LoopOrder::RowsOutside) => 1,
-            (true, LoopOrder::PanelsOutside) => groups.len(),
-        };
-        let mut scratch = worker.scratch(copied_groups * MOST_ROWS * stride);
-        let copy = (copied_groups > 0).then_some(Copy { target: &mut scratch, stride });
+        let copies = self.blocking.copies_rows();
+        let mut scratch = worker.scratch(if copies { MOST_ROWS * stride } else { 0 });
+        let copy = copies.then_some(Copy { target: &mut scratch, stride });
         worker.isa().run(TileTask { product: self, groups, panels, copy });
     }
 }
@@ -80,86 +72,35 @@ impl<A: RowSource + ?Sized> SimdTask for TileTask<'_, A> {
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let product = self.product;
-        let panels_outside = product.blocking.loops() == LoopOrder::PanelsOutside;
-        let (groups, panels) = (self.groups.len(), self.panels.len());
-        let (outer, inner) = if panels_outside { (panels, groups) } else { (groups, panels) };
+        let in_memory = product.a.in_memory();
         for part in product.blocking.parts() {
-            for outer in 0..outer {
-                let mut rows = GroupRows { range: 0..0, start: null(), stride: 0 };
-                for inner in 0..inner {
-                    let (panel, group) =
-                        if panels_outside { (outer, inner) } else { (inner, outer) };
-                    if panels_outside {
-                        rows = self.rows(&part, group, group, panel == 0);
-                        self.prefetch_next_panel(simd, &part, panel, group);
-                    } else if panel == 0 {
-                        rows = self.rows(&part, group, 0, true);
+            for group in self.groups.clone() {
+                let rows = product.blocking.group(group);
+                let (a, a_stride) = match (&mut self.copy, &in_memory) {
+                    (Some(copy), _) => {
+                        if !part.is_empty() {
+                            product.a.copy_block(
+                                rows.clone(),
+                                part.clone(),
+                                copy.target,
+                                copy.stride,
+                            );
+                        }
+                        (copy.target.as_ptr(), copy.stride)
                     }
-                    let block = Block {
-                        rows: rows.range.clone(),
-                        part: part.clone(),
-                        panel: product.panels.panel(self.panels.start + panel),
-                        a: rows.start,
-                        a_stride: rows.stride,
-                    };
-                    // SAFETY: the rows hold the part; the maker of the task vouches for the rest.
+                    (None, Some(source)) => {
+                        let start = rows.start * source.stride() + part.start;
+                        (source.data()[start.min(source.data().len())..].as_ptr(), source.stride())
+                    }
+                    (None, None) => unreachable!("rows that are not in memory are copied"),
+                };
+                for panel in self.panels.clone().map(|index| product.panels.panel(index)) {
+                    let block =
+                        Block { rows: rows.clone(), part: part.clone(), panel, a, a_stride };
+                    // SAFETY: `a` holds the rows and the part; the maker of the task vouches for the rest.
                     unsafe { product.compute_block(simd, &block) }
                 }
             }
-        }
-    }
-}
-
-/// Where a part of a group's rows lies.
-struct GroupRows {
-    range: Range<usize>,
-    start: *const f32,
-    stride: usize,
-}
-
-impl<A: RowSource + ?Sized> TileTask<'_, A> {
-    /// A part of the rows of a group of the tile. Where rows are copied they lie in the given place, and are copied there if
-    /// they are not yet.
-    #[inline(always)]
-    fn rows(&mut self, part: &Range<usize>, group: usize, place: usize, is_new: bool) -> GroupRows {
-        let product = self.product;
-        let range = product.blocking.group(self.groups.start + group);
-        match (&mut self.copy, product.a.in_memory()) {
-            (Some(copy), _) => {
-                let target = &mut copy.target[place * MOST_ROWS * copy.stride..];
-                if is_new && !part.is_empty() {
-                    product.a.copy_block(range.clone(), part.clone(), target, copy.stride);
-                }
-                GroupRows { range, start: target.as_ptr(), stride: copy.stride }
-            }
-            (None, Some(source)) => {
-                let start = range.start * source.stride() + part.start;
-                let start = source.data()[start.min(source.data().len())..].as_ptr();
-                GroupRows { range, start, stride: source.stride() }
-            }
-            (None, None) => unreachable!("rows that are not in memory are copied"),
-        }
-    }
-
-    /// Asks for the share of the next panel that falls to a group, so that it is there when its turn comes.
-    #[inline(always)]
-    fn prefetch_next_panel<S: Simd>(
-        &self,
-        simd: S,
-        part: &Range<usize>,
-        panel: usize,
-        group: usize,
-    ) {
-        if panel + 1 == self.panels.len() {
-            return;
-        }
-        let next = self.product.panels.panel(self.panels.start + panel + 1);
-        let values = part.len() * next.width;
-        let groups = self.groups.len();
-        let start = next.offset + part.start * next.width;
-        let share = values * group / groups..values * (group + 1) / groups;
-        for value in share.step_by(LINE_VALUES) {
-            simd.prefetch(self.product.b.as_ptr().wrapping_add(start + value));
         }
     }
 }

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use weft_device::{Bench, DeviceError, Trial, TunableOperator, UnitSet};
 
+use super::candidate::Candidate;
 use super::control::Control;
 use super::operator::CpuOperator;
 use super::platform::private_cache_bytes;
 use super::sample::Sample;
 use super::subject::Subject;
+use super::subjects::Subjects;
 use super::temperature::{chill, warm};
 use super::timeline::{LEAST_RUNS, Timeline};
 use crate::{Isa, Pool, SharedOutput, Worker};
@@ -18,11 +20,11 @@ use crate::{Isa, Pool, SharedOutput, Worker};
 /// How often a candidate is timed at most.
 const MOST_RUNS: usize = 400;
 
-/// Workers on some cores, and the operands of the operator that was tried last.
+/// Workers on some cores, and the operands of the operators that were tried last.
 pub(super) struct CpuBench {
     pool: Pool,
     control: Control,
-    subject: Option<Subject>,
+    subjects: Subjects,
 }
 
 impl CpuBench {
@@ -30,7 +32,26 @@ impl CpuBench {
         let failed = |error: &dyn std::fmt::Display| DeviceError::Failed(error.to_string());
         let pool = Pool::new(units.as_slice(), isa).map_err(|error| failed(&error))?;
         let control = Control::new(&pool, private_cache_bytes()).map_err(|error| failed(&error))?;
-        Ok(Self { pool, control, subject: None })
+        Ok(Self { pool, control, subjects: Subjects::default() })
+    }
+
+    /// Tries a candidate with the subject's operands; fails with the reason where it cannot compute them.
+    fn try_on(
+        &self,
+        subject: &mut Subject,
+        candidate: &Candidate,
+        effort: Duration,
+    ) -> Result<Trial, String> {
+        let weights = subject.pack(candidate, self.pool.isa())?;
+        let kernel = subject.prepare(candidate, &weights)?;
+        let run = |worker: &Worker,
+                   input: &[f32],
+                   residual: Option<&[f32]>,
+                   output: SharedOutput<f32>| {
+            // SAFETY: every worker of the pool's run is here, and the output is no one else's meanwhile.
+            unsafe { kernel.run(worker, input, residual, output) }
+        };
+        Ok(self.try_kernel(subject, &weights.values(), effort, run))
     }
 
     /// Checks what `kernel` computes from the subject's operands and its own `weights`, and times it.
@@ -107,28 +128,13 @@ impl Bench for CpuBench {
             let reason = format!("a candidate for {wanted} cores cannot be timed on {given}");
             return Ok(Trial::Failed(reason));
         }
-        let known = self.subject.take().filter(|known| known.operator == *operator.fused());
-        let subject = known.map_or_else(|| Subject::new(operator.fused()), Ok);
-        let mut subject = match subject {
+        let mut subject = match self.subjects.take(operator.fused()) {
             Ok(subject) => subject,
             Err(error) => return Ok(Trial::Failed(error.to_string())),
         };
-        let trial = match subject.prepare(candidate, self.pool.isa()) {
-            Err(reason) => Trial::Failed(reason),
-            Ok(kernel) => {
-                self.try_kernel(
-                    &mut subject,
-                    &kernel.weights(),
-                    effort,
-                    |worker, input, residual, output| {
-                        // SAFETY: every worker of the pool's run is here, and the output is no one else's meanwhile.
-                        unsafe { kernel.run(worker, input, residual, output) }
-                    },
-                )
-            }
-        };
-        self.subject = Some(subject);
-        Ok(trial)
+        let trial = self.try_on(&mut subject, candidate, effort);
+        self.subjects.put(subject);
+        Ok(trial.unwrap_or_else(Trial::Failed))
     }
 }
 

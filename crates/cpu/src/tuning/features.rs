@@ -4,7 +4,7 @@ use super::candidate::Candidate;
 use super::fused_operator::{FusedOperator, Product};
 use crate::Isa;
 use crate::conv::{ConvAlgorithm, ConvCandidate, ConvProblem};
-use crate::gemm::{GemmParameters, GemmShape, LoopOrder, PanelWidth, RowCopies};
+use crate::gemm::{GemmParameters, GemmShape, PanelWidth, RowCopies};
 
 /// Where a candidate lies in the space of all: the algorithm, then its parameters, with zeros to equal length.
 pub(super) fn parameters(candidate: &Candidate) -> Vec<i32> {
@@ -23,7 +23,6 @@ pub(super) fn parameters(candidate: &Candidate) -> Vec<i32> {
                 RowCopies::Always => 1,
                 RowCopies::Never => 2,
             },
-            i32::from(limits.loops == LoopOrder::PanelsOutside),
         ]
     };
     let place = match candidate {
@@ -31,11 +30,11 @@ pub(super) fn parameters(candidate: &Candidate) -> Vec<i32> {
         Candidate::Conv(ConvCandidate::ImplicitGemm(parameters)) => gemm(1, parameters),
         Candidate::Conv(ConvCandidate::Depthwise(parameters)) => {
             let or_zero = |size: Option<usize>| size.map_or(0, number);
-            [2, or_zero(parameters.rows), or_zero(parameters.channels), 0, 0, 0, 0, 0]
+            [2, or_zero(parameters.rows), or_zero(parameters.channels), 0, 0, 0, 0]
         }
         Candidate::Conv(ConvCandidate::Winograd(tile, parameters)) => {
             let family = 1 + number(tile.output());
-            [family, number(parameters.tiles), number(parameters.channels), 0, 0, 0, 0, 0]
+            [family, number(parameters.tiles), number(parameters.channels), 0, 0, 0, 0]
         }
     };
     place.to_vec()
@@ -102,7 +101,7 @@ fn problem_features(problem: &ConvProblem, isa: Isa, workers: usize) -> Vec<f32>
 }
 
 /// How many numbers describe the parameters and the cut of a product, and how many those of the other algorithms.
-const PRODUCT_FEATURES: usize = 12;
+const PRODUCT_FEATURES: usize = 11;
 const BLOCK_FEATURES: usize = 4;
 
 fn candidate_features(
@@ -155,7 +154,6 @@ fn product_features(
         log2(limits.tiles_per_worker),
         f32::from(u8::from(parameters.width == PanelWidth::OneVector)),
         f32::from(u8::from(cut.copies_rows())),
-        f32::from(u8::from(cut.loops() == LoopOrder::PanelsOutside)),
         log2(cut.tiles()),
         log2(cut.part_depth()),
         log2(cut.tile_rows()),

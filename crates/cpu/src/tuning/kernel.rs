@@ -1,61 +1,46 @@
 //! A candidate with weights, ready to run.
 
-use std::sync::Arc;
-
 use super::candidate::Candidate;
 use super::fused_operator::{FusedOperator, Product};
-use crate::conv::{ConvWeights, PackedConv};
-use crate::gemm::{Linear, PackedB, WeightMatrix, WeightOrder};
-use crate::{Isa, SharedOutput, Worker};
+use super::packed_weights::PackedWeights;
+use crate::conv::PackedConv;
+use crate::gemm::Linear;
+use crate::{SharedOutput, Worker};
 
-/// A kernel with its weights packed.
+/// A kernel with its weights.
 pub(super) enum PreparedKernel {
-    Conv(ConvWeights, PackedConv),
+    Conv(PackedConv),
     Linear(Linear),
 }
 
 impl PreparedKernel {
-    /// Packs the weights: those of a convolution as `[channels_out, channels_in / group, height, width]`, those of another
-    /// product row by row. Fails with the reason where the candidate is not one of the operator.
+    /// Binds weights that were packed for the candidate. Fails with the reason where they, or the candidate, are not for the
+    /// operator.
     pub(super) fn new(
         operator: &FusedOperator,
         candidate: &Candidate,
-        weights: &[f32],
+        weights: &PackedWeights,
         bias: Option<&[f32]>,
-        isa: Isa,
     ) -> Result<Self, String> {
         let activation = operator.activation;
-        match (operator.product, candidate) {
-            (Product::Conv(problem), Candidate::Conv(candidate)) => {
-                let packed = ConvWeights::pack(candidate, &problem, weights, isa);
-                let conv = packed.and_then(|weights| {
-                    let conv = PackedConv::new(candidate, &problem, &weights, bias, activation)?;
-                    Ok(Self::Conv(weights, conv))
-                });
-                conv.map_err(|error| error.to_string())
+        match (operator.product, candidate, weights) {
+            (Product::Conv(problem), Candidate::Conv(candidate), PackedWeights::Conv(weights)) => {
+                PackedConv::new(candidate, &problem, weights, bias, activation)
+                    .map(Self::Conv)
+                    .map_err(|error| error.to_string())
             }
-            (Product::Linear { rows, depth, columns }, Candidate::Linear(parameters)) => {
-                let order = WeightOrder::KByN;
-                let matrix = WeightMatrix { data: weights, depth, columns, order };
-                let matrix = PackedB::pack(isa, parameters.width, &matrix)
-                    .map_err(|error| error.to_string())?;
-                Ok(Self::Linear(Linear {
-                    matrix: Arc::new(matrix),
-                    limits: parameters.limits,
-                    rows,
-                    bias: bias.map(<[f32]>::to_vec),
-                    activation,
-                }))
-            }
+            (
+                Product::Linear { rows, .. },
+                Candidate::Linear(parameters),
+                PackedWeights::Linear(matrix),
+            ) => Ok(Self::Linear(Linear {
+                matrix: matrix.clone(),
+                limits: parameters.limits,
+                rows,
+                bias: bias.map(<[f32]>::to_vec),
+                activation,
+            })),
             _ => Err(format!("'{candidate}' does not compute '{}'", operator.product)),
-        }
-    }
-
-    /// The packed weights, as they lie in memory.
-    pub(super) fn weights(&self) -> Vec<&[f32]> {
-        match self {
-            Self::Conv(weights, _) => weights.values(),
-            Self::Linear(linear) => vec![linear.matrix.data()],
         }
     }
 
@@ -74,7 +59,7 @@ impl PreparedKernel {
         // SAFETY: the caller's promise is the same.
         unsafe {
             match self {
-                Self::Conv(_, conv) => conv.run(worker, input, residual, output),
+                Self::Conv(conv) => conv.run(worker, input, residual, output),
                 Self::Linear(linear) => linear.run(worker, input, residual, output),
             }
         }

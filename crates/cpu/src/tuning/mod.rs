@@ -8,12 +8,14 @@ mod features;
 mod fused_operator;
 mod kernel;
 mod operator;
+mod packed_weights;
 mod platform;
 mod random;
 mod sample;
 mod sources;
 mod statistics;
 mod subject;
+mod subjects;
 mod temperature;
 mod timeline;
 

@@ -3,10 +3,14 @@
 use super::candidate::Candidate;
 use super::fused_operator::{FusedOperator, Product};
 use super::kernel::PreparedKernel;
+use super::packed_weights::PackedWeights;
 use super::random::Random;
 use super::sample::Sample;
 use crate::conv::{ConvError, Reference};
 use crate::{AlignedBuffer, AllocationError, Isa};
+
+/// In how many forms weights are kept.
+const MOST_FORMS: usize = 3;
 
 /// Operands of an operator, drawn at random.
 pub(super) struct Subject {
@@ -17,6 +21,8 @@ pub(super) struct Subject {
     pub(super) sample: Sample,
     weights: AlignedBuffer,
     bias: Option<AlignedBuffer>,
+    /// In the forms that were used last, each with its name.
+    packed: Vec<(String, PackedWeights)>,
 }
 
 /// Why an operator cannot be tried.
@@ -71,16 +77,51 @@ impl Subject {
         });
         drop(sum);
         let output = AlignedBuffer::zeroed(output_elements)?;
-        Ok(Self { operator: *operator, input, residual, output, sample, weights, bias })
+        Ok(Self {
+            operator: *operator,
+            input,
+            residual,
+            output,
+            sample,
+            weights,
+            bias,
+            packed: Vec::new(),
+        })
     }
 
-    /// The candidate with the subject's weights packed for it, or why it cannot be.
+    /// The weights packed for a candidate, or why they cannot be.
+    pub(super) fn pack(
+        &mut self,
+        candidate: &Candidate,
+        isa: Isa,
+    ) -> Result<PackedWeights, String> {
+        let form = PackedWeights::form(&self.operator, candidate, isa);
+        if let Some((_, packed)) = self.packed.iter().find(|(known, _)| *known == form) {
+            return Ok(packed.clone());
+        }
+        if self.packed.len() == MOST_FORMS {
+            self.packed.remove(0);
+        }
+        let packed = PackedWeights::pack(&self.operator, candidate, &self.weights, isa)?;
+        self.packed.push((form, packed.clone()));
+        Ok(packed)
+    }
+
+    /// The candidate with packed weights, or why it cannot be had.
     pub(super) fn prepare(
         &self,
         candidate: &Candidate,
-        isa: Isa,
+        weights: &PackedWeights,
     ) -> Result<PreparedKernel, String> {
-        let bias = self.bias.as_deref();
-        PreparedKernel::new(&self.operator, candidate, &self.weights, bias, isa)
+        PreparedKernel::new(&self.operator, candidate, weights, self.bias.as_deref())
+    }
+
+    /// How much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let residual = self.residual.as_ref().map_or(0, |residual| residual.len());
+        let operands = self.input.len() + self.output.len() + self.weights.len() + residual;
+        let packed = self.packed.iter().flat_map(|(_, packed)| packed.values());
+        let packed: usize = packed.map(<[f32]>::len).sum();
+        (operands + packed) * size_of::<f32>()
     }
 }

@@ -58,7 +58,8 @@ fn tried(change: impl Fn(&mut [f32]) + Sync) -> Trial {
     let operator = operators()[0];
     let candidate = operator.candidates(Isa::detect(), 1)[0];
     let mut subject = Subject::new(&operator).unwrap();
-    let kernel = subject.prepare(&candidate, Isa::detect()).unwrap();
+    let weights = subject.pack(&candidate, Isa::detect()).unwrap();
+    let kernel = subject.prepare(&candidate, &weights).unwrap();
     bench.try_kernel(&mut subject, &[], EFFORT, |worker, input, residual, output| {
         // SAFETY: the bench has one worker, and the output is no one else's meanwhile.
         unsafe {
@@ -86,7 +87,8 @@ fn elements_that_a_kernel_leaves_out_are_not_taken_for_results_of_the_one_before
     let operator = operators()[0];
     let mut subject = Subject::new(&operator).unwrap();
     let candidate = operator.candidates(Isa::detect(), 1)[0];
-    let kernel = subject.prepare(&candidate, Isa::detect()).unwrap();
+    let weights = subject.pack(&candidate, Isa::detect()).unwrap();
+    let kernel = subject.prepare(&candidate, &weights).unwrap();
     let trial = bench.try_kernel(&mut subject, &[], EFFORT, |worker, input, residual, output| {
         // SAFETY: the bench has one worker, and the output is no one else's meanwhile.
         unsafe { kernel.run(worker, input, residual, output) }
