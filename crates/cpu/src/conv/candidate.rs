@@ -8,7 +8,7 @@ use super::implicit_gemm::product_shape;
 use super::problem::{ConvError, ConvProblem, Geometry};
 use super::winograd::{WinogradParameters, WinogradTile};
 use crate::Isa;
-use crate::gemm::{GemmCut, GemmParameters, GemmShape, PanelWidth};
+use crate::gemm::{GemmCut, GemmParameters, GemmShape, PanelWidth, Share};
 
 /// An algorithm with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -147,6 +147,35 @@ impl ConvCandidate {
     /// The product that a problem is as a matrix product over patches, for each group.
     pub(crate) fn product_shape(problem: &ConvProblem) -> Result<GemmShape, ConvError> {
         Ok(product_shape(&problem.geometry()?))
+    }
+
+    /// How the problem is shared out.
+    pub(crate) fn share(
+        &self,
+        problem: &ConvProblem,
+        isa: Isa,
+        workers: usize,
+    ) -> Result<Share, ConvError> {
+        let geometry = problem.geometry()?;
+        let Geometry { output_height, output_width, .. } = geometry;
+        let ConvProblem { batch, channels_in, channels_out, kernel, width, .. } = *problem;
+        Ok(match self.cut(&geometry, isa, workers) {
+            Cut::ImplicitGemm(cut) => cut.share(),
+            Cut::Depthwise(task) => Share {
+                tasks: (batch * output_height).div_ceil(task.rows)
+                    * channels_in.div_ceil(task.channels),
+                values: (task.rows + kernel[0]) * width * task.channels.min(channels_in),
+            },
+            Cut::Winograd { tile, block_tiles, block_channels } => {
+                let side = tile.output();
+                let tiles = batch * output_height.div_ceil(side) * output_width.div_ceil(side);
+                let pixels = block_tiles * (channels_in + block_channels);
+                Share {
+                    tasks: tiles.div_ceil(block_tiles) * channels_out.div_ceil(block_channels),
+                    values: tile.products() * (pixels + channels_in * block_channels),
+                }
+            }
+        })
     }
 
     fn cut(&self, geometry: &Geometry, isa: Isa, workers: usize) -> Cut {

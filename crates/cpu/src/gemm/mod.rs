@@ -18,7 +18,9 @@ pub use epilogue::{Epilogue, Residual};
 pub use linear::Linear;
 pub use matmul::{BatchItem, MatMul, matmul};
 pub use packed::{PackError, PackedB, WeightMatrix, WeightOrder};
-pub use parameters::{GemmCut, GemmParameters, GemmShape, PanelWidth, RowCopies, TileLimits};
+pub use parameters::{
+    GemmCut, GemmParameters, GemmShape, PanelWidth, RowCopies, Share, TileLimits,
+};
 pub use rows::{RowSource, Rows};
 
 use crate::{SharedOutput, Worker};

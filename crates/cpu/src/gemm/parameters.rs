@@ -84,7 +84,22 @@ pub struct GemmCut {
     blocking: Blocking,
 }
 
+/// How work is shared out among workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// How many tasks there are.
+    pub tasks: usize,
+    /// How many values a task works on in one go.
+    pub values: usize,
+}
+
 impl GemmCut {
+    /// How the product is shared out: a task is a tile, and works on one part of the sum at a time.
+    pub fn share(&self) -> Share {
+        let (rows, columns, depth) = (self.tile_rows(), self.tile_columns(), self.part_depth());
+        Share { tasks: self.tiles(), values: (rows + columns) * depth + rows * columns }
+    }
+
     /// How many tiles there are.
     pub fn tiles(&self) -> usize {
         self.blocking.tile_count()

@@ -101,7 +101,7 @@ fn problem_features(problem: &ConvProblem, isa: Isa, workers: usize) -> Vec<f32>
 }
 
 /// How many numbers describe the parameters and the cut of a product, and how many those of the other algorithms.
-const PRODUCT_FEATURES: usize = 11;
+const PRODUCT_FEATURES: usize = 10;
 const BLOCK_FEATURES: usize = 4;
 
 fn candidate_features(
@@ -132,9 +132,17 @@ fn candidate_features(
             blocks[3] = log2(parameters.channels.unwrap_or(0));
         }
     }
+    let share = match candidate {
+        Candidate::Conv(candidate) => candidate.share(problem, isa, workers),
+        Candidate::Linear(parameters) => {
+            ConvCandidate::ImplicitGemm(*parameters).share(problem, isa, workers)
+        }
+    };
+    let share = share.map_or([0.0; 2], |share| [log2(share.tasks), log2(share.values)]);
     let cost = algorithm.estimated_cost(problem, isa, workers).unwrap_or(1.0);
     let mut features = vec![(cost as f32).ln()];
     features.extend(ConvAlgorithm::ALL.map(|other| f32::from(u8::from(other == algorithm))));
+    features.extend(share);
     features.extend(product);
     features.extend(blocks);
     features
@@ -154,7 +162,6 @@ fn product_features(
         log2(limits.tiles_per_worker),
         f32::from(u8::from(parameters.width == PanelWidth::OneVector)),
         f32::from(u8::from(cut.copies_rows())),
-        log2(cut.tiles()),
         log2(cut.part_depth()),
         log2(cut.tile_rows()),
         log2(cut.part_depth() * cut.tile_columns()),

@@ -22,8 +22,8 @@ pub struct DepthwiseParameters {
 /// The size of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::conv) struct TaskSize {
-    pub(super) rows: usize,
-    pub(super) channels: usize,
+    pub(in crate::conv) rows: usize,
+    pub(in crate::conv) channels: usize,
 }
 
 impl fmt::Display for DepthwiseParameters {
