@@ -34,15 +34,24 @@ fn operators() -> [FusedOperator; 3] {
 }
 
 fn bench() -> CpuBench {
-    let first = CpuDevice::new().unwrap().units().iter().take(1).collect();
+    bench_of(1)
+}
+
+fn bench_of(cores: usize) -> CpuBench {
+    let first = CpuDevice::new().unwrap().units().iter().take(cores).collect();
     CpuBench::new(&first, Isa::detect()).unwrap()
 }
 
 #[test]
 fn every_candidate_is_right_and_takes_time() {
-    let mut bench = bench();
+    for cores in 1..=CpuDevice::new().unwrap().units().len().min(2) {
+        try_all(bench_of(cores), cores);
+    }
+}
+
+fn try_all(mut bench: CpuBench, cores: usize) {
     for operator in operators() {
-        let operator = CpuOperator::new(operator, 1, Isa::detect(), 1).unwrap();
+        let operator = CpuOperator::new(operator, 1, Isa::detect(), cores).unwrap();
         for (index, description) in operator.candidates().iter().enumerate() {
             let trial = bench.try_candidate(&operator, index, EFFORT).unwrap();
             let Trial::Measured(measured) = trial else { panic!("{description:?}: {trial:?}") };
@@ -104,7 +113,7 @@ fn a_kernel_that_panics_fails_and_the_bench_lives_on() {
     let mut subject = Subject::new(&operators()[2]).unwrap();
     let trial = bench.try_kernel(&mut subject, &[], EFFORT, |_, _, _, _| panic!("out of tiles"));
     assert!(matches!(&trial, Trial::Failed(reason) if reason.contains("out of tiles")));
-    every_candidate_is_right_and_takes_time();
+    try_all(bench, 1);
 }
 
 #[test]
