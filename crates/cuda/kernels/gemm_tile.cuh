@@ -31,24 +31,3 @@ constexpr int STAGE_BYTES = LEFT_BYTES + RIGHT_BYTES;
 constexpr int SUM_STRIDE = TILE_N + 8;
 
 static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "a warp's tile is made of 16 x 16 pieces");
-
-struct Problem {
-    int m, n, k;
-    int left_stride, right_stride, output_stride;
-    int height, width;
-    int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
-    Divider by_output_width, by_output_area;
-    int steps, steps_per_split;
-    i64 left_step, right_step, output_step;
-    ActivationParameters activation;
-};
-
-// One product's operands; those that are absent are null.
-struct Operands {
-    struct {
-        const STORAGE *left, *right;
-        const BIAS *bias;
-        const STORAGE *residual;
-        STORAGE *output;
-    } of[GROUP];
-};

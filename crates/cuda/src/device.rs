@@ -20,6 +20,10 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
     /// How many GPUs this process can open; where CUDA cannot be used at all, why.
     pub fn count() -> Result<usize, DeviceError> {
         Ok(Context::device_count()?)

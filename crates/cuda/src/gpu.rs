@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use weft_device::{DeviceError, UnitSet};
+use weft_device::{DeviceError, KernelChoices, UnitSet};
 
 use crate::compiler::{Compiler, Kernels};
 use crate::driver::{Context, DeviceBuffer, PartitionPool, UnitTable};
@@ -23,6 +23,8 @@ pub(crate) struct Gpu {
     pub(crate) measurements: Measurements,
     /// NVIDIA's libraries, for those of the candidates that call them.
     pub(crate) libraries: VendorLibraries,
+    /// The candidates that were found to be fastest, where somebody has searched.
+    choices: Mutex<Option<Arc<dyn KernelChoices>>>,
     /// The lanes in use: partitions over the same units share theirs.
     lanes: Mutex<HashMap<UnitSet, Weak<Lane>>>,
 }
@@ -38,9 +40,20 @@ impl Gpu {
             options,
             measurements: Measurements::default(),
             libraries: VendorLibraries::default(),
+            choices: Mutex::default(),
             lanes: Mutex::default(),
             context,
         }))
+    }
+
+    /// The candidates that plans take from now on.
+    pub(crate) fn use_choices(&self, choices: Arc<dyn KernelChoices>) {
+        *self.choices.lock().unwrap_or_else(PoisonError::into_inner) = Some(choices);
+    }
+
+    /// The candidates that plans take, where some are known.
+    pub(crate) fn known_choices(&self) -> Option<Arc<dyn KernelChoices>> {
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The lane of a set of units.

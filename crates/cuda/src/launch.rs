@@ -141,12 +141,36 @@ pub struct Candidate {
     pub(crate) library_call: Option<Box<LibraryCall>>,
     /// Scratch memory that all of them share.
     pub workspace_bytes: usize,
+    /// What a search is told of it, where one asked.
+    pub(crate) traits: Option<Traits>,
+}
+
+/// Where a candidate lies in the space of its kernel family, and what its time depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Traits {
+    /// The family, and one number per parameter.
+    pub(crate) parameters: Vec<i32>,
+    /// What a model can learn its time from.
+    pub(crate) features: Vec<f32>,
+}
+
+impl Traits {
+    /// The family of products by the template `gemm.cu`.
+    pub(crate) const TEMPLATE: i32 = 0;
+    /// The family of calls of libraries.
+    pub(crate) const LIBRARY: i32 = 1;
+    /// All other kernels.
+    pub(crate) const OTHER: i32 = 2;
+    /// How many features every candidate has.
+    pub(crate) const FEATURES: usize = 24;
+    /// How many parameters every candidate has.
+    pub(crate) const PARAMETERS: usize = 10;
 }
 
 impl Candidate {
     /// Launches alone.
     pub fn new(name: impl Into<String>, launches: Vec<Launch>, workspace_bytes: usize) -> Self {
-        Self { name: name.into(), launches, library_call: None, workspace_bytes }
+        Self { name: name.into(), launches, library_call: None, workspace_bytes, traits: None }
     }
 
     /// What all its parts are given.

@@ -239,7 +239,14 @@ mod tests {
             library_call: Some(Box::new(LibraryCall { operation, operands })),
             ..Candidate::new("library", Vec::new(), 0)
         });
-        let problem = Problem { candidates: &candidates, inputs: vec![], outputs: vec![] };
+        let problem = Problem {
+            operator: None,
+            precision: crate::Precision::F16,
+            candidates: &candidates,
+            reference: None,
+            inputs: vec![],
+            outputs: vec![],
+        };
         let run: Vec<usize> = contenders(&problem).map(|(index, _)| index).collect();
         let expected: Vec<usize> = (0..MAX_CANDIDATES).chain([MAX_CANDIDATES + 2]).collect();
         assert_eq!(run, expected);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
 
 use crate::Chip;
+use crate::choosing::{Choosing, LibraryAccess};
 use crate::driver::{GrowableBuffer, PartitionContext, Stream};
 use crate::executable::CudaExecutable;
 use crate::gpu::Gpu;
@@ -12,7 +13,7 @@ use crate::library_call::LibrarySet;
 use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
 use crate::options::Choice;
-use crate::plan::chooser::{Chooser, FirstCandidate, NamedCandidate};
+use crate::plan::chooser::{Chooser, KnownCandidate, NamedCandidate};
 use crate::plan::target::Target;
 use crate::plan::{ExecutionPlan, build};
 
@@ -80,21 +81,33 @@ impl CudaPartition {
             model: model.name.clone(),
             source: Box::new(source),
         })?;
+        let known = self.gpu.known_choices();
+        let choosing = match (self.gpu.options.choice, &known) {
+            (Choice::Estimated, Some(choices)) => {
+                Choosing::Known { choices: &**choices, sm_count: self.sm_count() }
+            }
+            _ => Choosing::Ranked,
+        };
         let measuring = MeasuringChooser { gpu: &self.gpu, lane: &self.lane };
-        let named;
+        let (named, tuned);
         let chooser: &dyn Chooser = match self.gpu.options.choice {
-            Choice::Estimated => &FirstCandidate,
+            Choice::Estimated => {
+                tuned = KnownCandidate(choosing);
+                &tuned
+            }
             Choice::Measured => &measuring,
             Choice::Named(name) => {
                 named = NamedCandidate(name);
                 &named
             }
         };
+        let open = || self.gpu.libraries.available(&self.gpu.context);
         let libraries = match self.gpu.options.choice {
+            _ if !self.gpu.options.uses_libraries => LibrarySet::default().into(),
             // Nothing is known of how fast they are, so that their candidates would not be taken.
-            Choice::Estimated => LibrarySet::default(),
-            _ if !self.gpu.options.uses_libraries => LibrarySet::default(),
-            Choice::Measured | Choice::Named(_) => self.gpu.libraries.available(&self.gpu.context),
+            Choice::Estimated if known.is_none() => LibrarySet::default().into(),
+            Choice::Estimated => LibraryAccess::AsWanted(&open),
+            Choice::Measured | Choice::Named(_) => open().into(),
         };
         let target = Target {
             model: &model.name,
@@ -103,6 +116,7 @@ impl CudaPartition {
             precision: model.precision,
             chooser,
             libraries,
+            choosing,
         };
         let plan = build(&graph, &target);
         // What is on the device need not be held of the model's file.

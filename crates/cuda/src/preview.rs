@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_device::{DeviceError, ExecutionReport};
 use weft_ir::Graph;
 
+use crate::choosing::Choosing;
 use crate::library_call::LibrarySet;
 use crate::plan::build;
 use crate::plan::chooser::FirstCandidate;
@@ -30,7 +31,8 @@ pub fn preview(
         chip,
         precision,
         chooser: &FirstCandidate,
-        libraries: LibrarySet::default(),
+        libraries: LibrarySet::default().into(),
+        choosing: Choosing::Ranked,
     };
     Ok(build(&optimised, &target)?.report)
 }

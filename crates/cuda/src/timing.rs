@@ -38,7 +38,7 @@ impl<'a> Stopwatch<'a> {
 ///
 /// # Safety
 /// The work, and the memory at its addresses, live as long as the graph.
-unsafe fn record(
+pub(crate) unsafe fn record(
     stream: &Stream,
     work: &[BoundWork],
     repetitions: usize,

@@ -44,6 +44,24 @@ impl UnitLayout {
         units.iter().map(|unit| self.sm_counts[unit]).sum()
     }
 
+    /// Disjoint sets of units with exactly `count` SMs, as many as equal units give.
+    pub fn disjoint_sets(&self, count: u32) -> Vec<UnitSet> {
+        let Some(&each) = self.sm_counts.first().filter(|&&each| each > 0) else {
+            return Vec::new();
+        };
+        let equal: Vec<usize> =
+            (0..self.len()).filter(|&unit| self.sm_counts[unit] == each).collect();
+        let units = match count.is_multiple_of(each) {
+            true => (count / each) as usize,
+            false => 0,
+        };
+        match (units, self.sm_counts.iter().position(|&sms| sms == count)) {
+            (0, None) => Vec::new(),
+            (0, Some(odd)) => vec![[odd].into_iter().collect()],
+            _ => equal.chunks_exact(units).map(|set| set.iter().copied().collect()).collect(),
+        }
+    }
+
     /// Refuses a set that is empty or has a unit that does not exist.
     pub fn check(&self, units: &UnitSet) -> Result<(), DeviceError> {
         if units.is_empty() {

@@ -111,7 +111,7 @@ pub trait TunableDevice: Send + Sync {
     /// How many cores or SMs all its units have together.
     fn size(&self) -> usize;
 
-    /// Disjoint partitions of at least `size` cores or SMs that can be in use at once, as many as there are.
+    /// Disjoint partitions of exactly `size` cores or SMs that can be in use at once, as many as there are.
     fn disjoint_partitions(&self, size: usize) -> Vec<UnitSet>;
 
     /// The least size of a partition on which candidates for partitions of `size` can be screened; `size` itself where

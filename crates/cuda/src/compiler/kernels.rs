@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Compiler;
-use crate::driver::{Context, CudaError, Kernel};
+use crate::driver::{Context, CudaError, Kernel, Version};
 use crate::launch::KernelSource;
 
 /// How many kernels are kept loaded at once; past it, those that no plan uses are unloaded.
@@ -21,6 +21,11 @@ impl Kernels {
     /// None yet; they are compiled by `compiler` and loaded onto the GPU of `context`.
     pub fn new(context: Arc<Context>, compiler: Arc<Compiler>) -> Self {
         Self { context, compiler, loaded: Mutex::default() }
+    }
+
+    /// The compiler's version.
+    pub fn compiler_version(&self) -> Version {
+        self.compiler.version()
     }
 
     /// Compiles and loads all that are not loaded yet, on many threads; the first error in the order asked for ends

@@ -31,13 +31,24 @@ impl Event {
         Self::with_flags(stream, CUevent_flags::CU_EVENT_DEFAULT)
     }
 
+    /// An event to wait for without keeping a core busy, of the partition that `stream` belongs to.
+    pub fn to_sleep_for(stream: &Stream) -> Result<Self, CudaError> {
+        let flags = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32
+            | CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+        Self::with_raw_flags(stream, flags)
+    }
+
     fn with_flags(stream: &Stream, flags: CUevent_flags) -> Result<Self, CudaError> {
+        Self::with_raw_flags(stream, flags as u32)
+    }
+
+    fn with_raw_flags(stream: &Stream, flags: u32) -> Result<Self, CudaError> {
         // The driver takes an event to belong to the context that is current when it is made, and it can be recorded
         // in that context's streams alone.
         let _entered = stream.enter()?;
         let mut raw = ptr::null_mut();
         // SAFETY: the stream's context is current, and the driver writes one handle, which `drop` destroys.
-        unsafe { checked!(cuEventCreate(&mut raw, flags as u32)) }?;
+        unsafe { checked!(cuEventCreate(&mut raw, flags)) }?;
         Ok(Self { raw, home: stream.home().clone() })
     }
 

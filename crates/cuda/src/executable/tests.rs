@@ -6,6 +6,7 @@ use weft_device::DeviceError;
 use weft_ir::{Attributes, DataType, Graph, GraphBuilder, Tensor, Value};
 
 use super::*;
+use crate::choosing::Choosing;
 use crate::gpu::GpuMemory;
 use crate::launch::{Argument, Candidate, KernelSource, Launch};
 use crate::library_call::LibrarySet;
@@ -44,7 +45,7 @@ fn select_broken(site: &Site<'_>) -> Selection {
         arguments: vec![Argument::Input(0), Argument::Output(0)],
     };
     let candidate = Candidate::new("broken", vec![launch], 0);
-    Ok(Some(Selected { candidates: vec![candidate], reads: vec![0] }))
+    Ok(Some(Selected::only(candidate, vec![0])))
 }
 
 fn prepare(
@@ -60,7 +61,8 @@ fn prepare(
         chip: gpu.context.chip(),
         precision: Precision::F32,
         chooser: &FirstCandidate,
-        libraries: LibrarySet::default(),
+        libraries: LibrarySet::default().into(),
+        choosing: Choosing::Ranked,
     };
     let graph = graph().specialise_plainly(&[vec![64]]).unwrap();
     let plan = build_with(&graph, &target, &[vec![0], vec![1]], selector)?;

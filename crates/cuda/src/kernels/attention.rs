@@ -1,5 +1,7 @@
 //! Scaled dot-product attention in one pass: `attention.cu`.
 
+use std::fmt;
+
 use bytemuck::{Pod, Zeroable};
 use weft_ir::operators::fused::AttentionSizes;
 
@@ -104,6 +106,25 @@ struct Parameters {
     scale: f32,
     strides: [[i64; 3]; 4],
     mask: [i64; 4],
+}
+
+/// All that a candidate's time depends on, apart from the precision and the partition.
+impl fmt::Display for AttentionProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AttentionSizes { batch, heads, queries, keys, depth, value_depth } = self.sizes;
+        write!(f, "attention {batch}x{heads}x{queries}x{keys}x{depth}x{value_depth}")?;
+        let layouts = [self.query, self.key, self.value, self.output];
+        write!(f, ", steps")?;
+        for strides in layouts {
+            write!(f, " {}/{}/{}", strides[0], strides[1], strides[2])?;
+        }
+        match self.mask {
+            Some([batch, head, query, key]) => {
+                write!(f, ", mask {batch}/{head}/{query}/{key}")
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl AttentionProblem {

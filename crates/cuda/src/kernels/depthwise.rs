@@ -1,5 +1,7 @@
 //! Depthwise convolution of channels-last images: `depthwise.cu`.
 
+use std::fmt;
+
 use bytemuck::{Pod, Zeroable};
 use weft_ir::Activation;
 
@@ -42,6 +44,27 @@ struct Parameters {
     sizes: [i32; 5],
     pads: [i32; 2],
     activation: ActivationParameters,
+}
+
+/// All that a candidate's time depends on, apart from the precision and the partition.
+impl fmt::Display for DepthwiseProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Image { size, channels, output, kernel, strides, dilations, pads_begin } = &self.image;
+        let pair = |[first, second]: &[usize; 2]| format!("{first}x{second}");
+        write!(f, "depthwise {}x{}x{channels} -> {}", self.images, pair(size), pair(output))?;
+        write!(f, ", {}, stride {}, pad {}", pair(kernel), pair(strides), pair(pads_begin))?;
+        write!(f, ", dilation {}", pair(dilations))?;
+        if self.has_bias {
+            write!(f, ", bias")?;
+        }
+        if self.has_residual {
+            write!(f, ", residual")?;
+        }
+        match self.activation {
+            Some(activation) => write!(f, ", {activation:?}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl DepthwiseProblem {

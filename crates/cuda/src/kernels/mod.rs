@@ -4,6 +4,7 @@ pub(crate) mod activation;
 pub(crate) mod attention;
 pub(crate) mod convert;
 pub(crate) mod depthwise;
+pub(crate) mod difference;
 pub(crate) mod direct_conv;
 mod divider;
 pub(crate) mod elementwise;
@@ -12,11 +13,13 @@ mod flat;
 pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod joined;
+pub(crate) mod naive_product;
 pub(crate) mod normalise;
 pub(crate) mod normalise_columns;
 pub(crate) mod pad;
 pub(crate) mod pad_rows;
 pub(crate) mod pooling;
+pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod resize;
@@ -35,17 +38,20 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     attention::samples,
     convert::samples,
     depthwise::samples,
+    difference::samples,
     direct_conv::samples,
     elementwise::samples,
     extreme::samples,
     gather::samples,
     gemm::samples,
     joined::samples,
+    naive_product::samples,
     normalise::samples,
     normalise_columns::samples,
     pad::samples,
     pad_rows::samples,
     pooling::samples,
+    random::samples,
     recurrent::samples,
     reduce::samples,
     resize::samples,

@@ -1,5 +1,7 @@
 //! Rows brought to mean 0 and variance 1, or divided by their root mean square, then scaled and shifted.
 
+use std::fmt;
+
 use bytemuck::{Pod, Zeroable, bytes_of};
 
 use super::divider::Divider;
@@ -47,6 +49,22 @@ pub(crate) struct Normalisation {
     pub(crate) parameter_storage: Storage,
     pub(crate) scale: Argument,
     pub(crate) bias: Option<Argument>,
+}
+
+/// All that a candidate's time depends on, apart from the precision and the partition.
+impl fmt::Display for Normalisation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_rms { "rms norm" } else { "layer norm" };
+        write!(f, "{kind} {}x{}", self.rows, self.columns)?;
+        if let Parameters::PerChannel { groups, channels } = self.parameters {
+            write!(f, ", {groups} groups of {channels} channels")?;
+        }
+        write!(f, ", scale of {:?}", self.parameter_storage)?;
+        match self.bias {
+            Some(_) => write!(f, ", bias"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Normalisation {

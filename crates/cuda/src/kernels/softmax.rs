@@ -1,5 +1,7 @@
 //! Lines of elements that become shares of one.
 
+use std::fmt;
+
 use super::flat::flat_launch;
 use super::rows::Rows;
 use crate::launch::{Argument, Candidate, KernelSource, Launch};
@@ -17,6 +19,14 @@ pub(crate) struct Softmax {
     pub(crate) outer: usize,
     pub(crate) along: usize,
     pub(crate) inner: usize,
+}
+
+/// All that a candidate's time depends on, apart from the precision and the partition.
+impl fmt::Display for Softmax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_logarithm { "log softmax" } else { "softmax" };
+        write!(f, "{kind} {}x{}x{}", self.outer, self.along, self.inner)
+    }
 }
 
 impl Softmax {

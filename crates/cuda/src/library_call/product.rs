@@ -34,6 +34,8 @@ pub(crate) struct Product {
     pub(crate) precision: Precision,
     /// How many SMs the algorithm is chosen for.
     pub(crate) sm_count: u32,
+    /// Which of the algorithms that the library suggests, in its own order.
+    pub(crate) rank: usize,
 }
 
 impl Product {
@@ -57,6 +59,7 @@ impl Product {
             activation: CallActivation::of(problem.activation)?,
             precision: problem.precision,
             sm_count,
+            rank: 0,
         })
     }
 }

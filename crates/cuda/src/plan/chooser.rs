@@ -5,8 +5,9 @@ use std::fmt::Write;
 use weft_device::DeviceError;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::Storage;
+use crate::choosing::{Choosing, Wanted};
 use crate::launch::Candidate;
+use crate::{Precision, Storage};
 
 /// The memory that one operand of a problem takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,13 @@ pub(crate) struct Extent {
 
 /// One thing to compute, and the ways to do it.
 pub(crate) struct Problem<'a> {
+    /// What is computed, as choices know it; `None` where there is nothing to choose.
+    pub(crate) operator: Option<&'a str>,
+    pub(crate) precision: Precision,
     /// At least one.
     pub(crate) candidates: &'a [Candidate],
+    /// A slow way that is right, where a search asked for all candidates.
+    pub(crate) reference: Option<&'a Candidate>,
     /// The operands that lie on the device, as the candidates' arguments number them.
     pub(crate) inputs: Vec<Option<Extent>>,
     pub(crate) outputs: Vec<Option<Extent>>,
@@ -81,9 +87,27 @@ impl Chooser for NamedCandidate {
     }
 }
 
+/// Takes the candidates that were found to be fastest, and where nothing is known the ones expected to be.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownCandidate<'a>(pub(crate) Choosing<'a>);
+
+impl Chooser for KnownCandidate<'_> {
+    fn choose(&self, problems: &[Problem<'_>]) -> Vec<Result<usize, DeviceError>> {
+        let known = |problem: &Problem<'_>| {
+            let Wanted::Named(name) = self.0.wanted(problem.operator?, problem.precision) else {
+                return None;
+            };
+            problem.candidates.iter().position(|candidate| *candidate.name == *name)
+        };
+        problems.iter().map(|problem| Ok(known(problem).unwrap_or(0))).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use weft_device::{KernelChoices, OperatorKey};
 
     use super::*;
     use crate::launch::{Argument, DeviceWeights, KernelSource, Launch};
@@ -102,11 +126,45 @@ mod tests {
         Candidate::new("k", vec![launch], 0)
     }
 
+    fn problem(candidates: &[Candidate]) -> Problem<'_> {
+        Problem {
+            operator: Some("product"),
+            precision: Precision::F16,
+            candidates,
+            reference: None,
+            inputs: vec![],
+            outputs: vec![],
+        }
+    }
+
+    #[test]
+    fn a_known_choice_is_taken_where_it_is_among_the_candidates() {
+        struct Known(&'static str);
+        impl KernelChoices for Known {
+            fn choice(&self, key: &OperatorKey, sms: usize) -> Option<Arc<str>> {
+                let is_known = key.operator == "product" && key.precision == "f16" && sms == 8;
+                is_known.then(|| self.0.into())
+            }
+        }
+        let candidates = ["a", "b"].map(|name| Candidate::new(name, Vec::new(), 0));
+        let choose = |name, operator, sm_count| {
+            let choosing = Choosing::Known { choices: &Known(name), sm_count };
+            let problem = Problem { operator, ..problem(&candidates) };
+            *KnownCandidate(choosing).choose(&[problem])[0].as_ref().unwrap()
+        };
+        assert_eq!(choose("b", Some("product"), 8), 1);
+        assert_eq!(choose("c", Some("product"), 8), 0, "no such candidate");
+        assert_eq!(choose("b", Some("other"), 8), 0);
+        assert_eq!(choose("b", Some("product"), 16), 0);
+        assert_eq!(choose("b", None, 8), 0);
+    }
+
     #[test]
     fn problems_are_equal_where_their_work_is() {
         let signature = |candidates: &[Candidate], size_bytes| {
             let extent = Some(Extent { storage: Storage::F16, size_bytes });
-            Problem { candidates, inputs: vec![extent], outputs: vec![extent] }.signature()
+            let (inputs, outputs) = (vec![extent], vec![extent]);
+            Problem { inputs, outputs, ..problem(candidates) }.signature()
         };
         let first = signature(&[candidate(4, 0x100)], 64);
         assert_eq!(first, signature(&[candidate(4, 0x900)], 64), "weights lie elsewhere");
@@ -119,7 +177,7 @@ mod tests {
     fn a_name_picks_its_candidate_or_the_first() {
         let names = ["gemm 64x64", "cublaslt", "cudnn implicit_gemm"];
         let candidates = names.map(|name| Candidate::new(name, Vec::new(), 0));
-        let problem = Problem { candidates: &candidates, inputs: vec![], outputs: vec![] };
+        let problem = problem(&candidates);
         for (name, expected) in [("cublaslt", 1), ("cudnn", 2), ("gemm", 0), ("other", 0)] {
             let choices = NamedCandidate(name).choose(std::slice::from_ref(&problem));
             assert_eq!(*choices[0].as_ref().unwrap(), expected, "{name}");

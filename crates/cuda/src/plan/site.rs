@@ -3,8 +3,8 @@
 use weft_device::DeviceError;
 use weft_ir::{DataType, Fact, Node, Operator, OptimizedGraph, Tensor};
 
+use crate::choosing::{Choosing, LibraryAccess, Wanted};
 use crate::launch::{Candidate, Launch};
-use crate::library_call::LibrarySet;
 use crate::weights::WeightStore;
 use crate::{Chip, Precision, Storage};
 
@@ -16,7 +16,8 @@ pub(crate) struct Site<'a> {
     pub(crate) weights: &'a WeightStore,
     pub(crate) chip: Chip,
     pub(crate) precision: Precision,
-    pub(crate) libraries: LibrarySet,
+    pub(crate) libraries: LibraryAccess<'a>,
+    pub(crate) choosing: Choosing<'a>,
 }
 
 /// The ways to compute a node, the one expected to be fastest first.
@@ -26,13 +27,32 @@ pub(crate) struct Selected {
     /// Which of the node's inputs the launches read through [`crate::Argument::Input`]; other inputs are not needed
     /// on the device.
     pub(crate) reads: Vec<usize>,
+    /// What is computed, as choices know it; `None` where there is nothing to choose.
+    pub(crate) operator: Option<String>,
+    /// A slow way that is right, for holding the others to it.
+    pub(crate) reference: Option<Candidate>,
 }
 
 impl Selected {
     /// One way alone, without scratch memory.
     pub(crate) fn single(name: &str, launches: Vec<Launch>, reads: Vec<usize>) -> Self {
         let candidate = Candidate::new(name, launches, 0);
-        Self { candidates: vec![candidate], reads }
+        Self::only(candidate, reads)
+    }
+
+    /// One way alone.
+    pub(crate) fn only(candidate: Candidate, reads: Vec<usize>) -> Self {
+        Self { candidates: vec![candidate], reads, operator: None, reference: None }
+    }
+
+    /// Several ways to compute an operator, of which the first is known to be right; `None` where there is none.
+    pub(crate) fn among(
+        operator: String,
+        candidates: Vec<Candidate>,
+        reads: Vec<usize>,
+    ) -> Option<Self> {
+        let operator = Some(operator);
+        (!candidates.is_empty()).then_some(Self { candidates, reads, operator, reference: None })
     }
 }
 
@@ -78,6 +98,11 @@ impl<'a> Site<'a> {
         let is_only = self.node.outputs.iter().skip(1).all(Option::is_none);
         let (shape, storage) = self.resident(self.output_fact(0)?)?;
         (is_only && storage.is_float()).then_some(shape)
+    }
+
+    /// What is wanted of an operator's candidates.
+    pub(crate) fn wanted(&self, operator: &str) -> Wanted {
+        self.choosing.wanted(operator, self.precision)
     }
 
     /// An input that is a constant.

@@ -5,7 +5,7 @@ use weft_ir::{OptimizedGraph, ValueId};
 
 use super::chooser::Chooser;
 use super::steps::DeviceValue;
-use crate::library_call::LibrarySet;
+use crate::choosing::{Choosing, LibraryAccess};
 use crate::weights::WeightStore;
 use crate::{Chip, Precision};
 
@@ -20,7 +20,9 @@ pub(crate) struct Target<'a> {
     /// What decides among the ways to compute a node.
     pub(crate) chooser: &'a dyn Chooser,
     /// The libraries whose calls are candidates too.
-    pub(crate) libraries: LibrarySet,
+    pub(crate) libraries: LibraryAccess<'a>,
+    /// Which candidates there are to decide among.
+    pub(crate) choosing: Choosing<'a>,
 }
 
 impl Target<'_> {

@@ -114,6 +114,7 @@ pub(super) fn tasks(
         chip: target.chip,
         precision: target.precision,
         libraries: target.libraries,
+        choosing: target.choosing,
     };
     let mut views = Views::default();
     let mut drafts = Vec::new();
@@ -174,13 +175,13 @@ impl<'a> Draft<'a> {
     /// `None` where there is one node alone, or they are not products that one launch computes.
     fn of_siblings(sites: &[Site<'a>], target: &Target<'_>) -> Result<Option<Self>, DeviceError> {
         let [_, .., last] = sites else { return Ok(None) };
-        let candidates =
+        let selected =
             select_siblings(sites).map_err(|error| target.in_node(&last.node.name, error))?;
-        let Some(candidates) = candidates else { return Ok(None) };
+        let Some(selected) = selected else { return Ok(None) };
         let draft = Self {
             node: last.node,
             flops: sites.iter().map(|site| flops(site.node, site.graph)).sum(),
-            selected: Some(Selected { candidates, reads: vec![0] }),
+            selected: Some(selected),
             inputs: vec![last.node.input(0)],
             outputs: sites.iter().map(|site| site.node.output()).collect(),
         };
@@ -191,11 +192,11 @@ impl<'a> Draft<'a> {
     fn of_chain(sites: &[Site<'a>], target: &Target<'_>) -> Result<Option<Self>, DeviceError> {
         let [_, .., last] = sites else { return Ok(None) };
         let chain = select_chain(sites).map_err(|error| target.in_node(&last.node.name, error))?;
-        let Some(ChainSelected { inputs, output, candidates }) = chain else { return Ok(None) };
+        let Some(ChainSelected { inputs, output, candidate }) = chain else { return Ok(None) };
         let draft = Self {
             node: last.node,
             flops: sites.iter().map(|site| flops(site.node, site.graph)).sum(),
-            selected: Some(Selected { candidates, reads: (0..inputs.len()).collect() }),
+            selected: Some(Selected::only(candidate, (0..inputs.len()).collect())),
             inputs: inputs.into_iter().map(Some).collect(),
             outputs: vec![Some(output)],
         };
@@ -234,7 +235,10 @@ fn choose(
             inputs[index] = draft.inputs[index].and_then(given_extent);
         }
         problems.push(Problem {
+            operator: selected.operator.as_deref(),
+            precision: target.precision,
             candidates: &selected.candidates,
+            reference: selected.reference.as_ref(),
             inputs,
             outputs: draft.outputs.iter().map(|id| id.and_then(extent)).collect(),
         });
@@ -244,7 +248,7 @@ fn choose(
     for Draft { node, flops, inputs, outputs, selected } in drafts {
         let work = match selected {
             None => Work::Host(node.operator.clone()),
-            Some(Selected { mut candidates, reads }) => {
+            Some(Selected { mut candidates, reads, .. }) => {
                 let choice = choices.next().expect("a chooser answers every problem");
                 let choice = choice.map_err(|error| target.in_node(&node.name, error))?;
                 let candidate = candidates.swap_remove(choice);

@@ -51,7 +51,12 @@ impl BoundProduct {
         let second = layout(&product.second)?;
         let output = layout(&product.output)?;
         let preference = library.preference(&addresses)?;
-        let algorithm = library.algorithm(&description, [&first, &second, &output], &preference)?;
+        let algorithm = library.algorithm(
+            &description,
+            [&first, &second, &output],
+            &preference,
+            product.rank,
+        )?;
         let has_residual = product.has_residual;
         Ok(Self { description, first, second, output, algorithm, has_residual, addresses, library })
     }
@@ -241,17 +246,19 @@ impl CublasLt {
         self.check("cublasLtMatmulPreferenceSetAttribute", code)
     }
 
-    /// The algorithm that the library expects to be fastest.
+    /// The algorithm that the library expects to be fastest after so many others.
     fn algorithm(
         &self,
         description: &Description,
         [first, second, output]: [&Layout; 3],
         preference: &Preference,
+        rank: usize,
     ) -> Result<cublasLtMatmulAlgo_t, CudaError> {
         // SAFETY: all fields are numbers, or an enumeration in which zero is a value.
-        let mut found: cublasLtMatmulHeuristicResult_t = unsafe { std::mem::zeroed() };
+        let none: cublasLtMatmulHeuristicResult_t = unsafe { std::mem::zeroed() };
+        let mut found = vec![none; rank + 1];
         let mut count = 0;
-        // SAFETY: the handle and the descriptions live, and there is place for the one result that is asked for.
+        // SAFETY: the handle and the descriptions live, and there is place for the results that are asked for.
         let code = unsafe {
             (self.functions.suggest)(
                 self.raw,
@@ -261,16 +268,20 @@ impl CublasLt {
                 output.raw(),
                 output.raw(),
                 preference.raw(),
-                1,
-                &mut found,
+                found.len() as i32,
+                found.as_mut_ptr(),
                 &mut count,
             )
         };
         self.check("cublasLtMatmulAlgoGetHeuristic", code)?;
-        if count == 0 || found.workspaceSize > WORKSPACE_BYTES {
-            return Err(CudaError::Refused("cuBLASLt has no algorithm for the product".into()));
+        let found = &found[..found.len().min(usize::try_from(count).unwrap_or(0))];
+        match found.get(rank) {
+            Some(found) if found.workspaceSize <= WORKSPACE_BYTES => Ok(found.algo),
+            _ => {
+                let problem = format!("cuBLASLt has no {} algorithms for the product", rank + 1);
+                Err(CudaError::Refused(problem))
+            }
         }
-        Ok(found.algo)
     }
 }
 

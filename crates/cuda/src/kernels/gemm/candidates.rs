@@ -3,7 +3,10 @@
 use super::cost::estimate;
 use super::parameters::Parameters;
 use super::problem::{GemmProblem, Left, Operands};
-use super::tile::{Multiplier, ROW_BYTES, TILES, Tile};
+use super::space::Space;
+use super::split::Split;
+use super::tile::{Multiplier, ROW_BYTES, Tile};
+use crate::choosing::Wanted;
 use crate::kernels::activation::activation;
 use crate::launch::{Argument, Candidate, KernelSource, Launch, TensorMap};
 use crate::{Chip, Precision, Storage};
@@ -11,6 +14,7 @@ use crate::{Chip, Precision, Storage};
 const TEXT: &str = concat!(
     include_str!("../../../kernels/divider.cuh"),
     include_str!("../../../kernels/tensor_core.cuh"),
+    include_str!("../../../kernels/gemm_problem.cuh"),
     include_str!("../../../kernels/gemm_tile.cuh"),
     include_str!("../../../kernels/gemm_copies.cuh"),
     include_str!("../../../kernels/gemm_steps.cuh"),
@@ -18,118 +22,74 @@ const TEXT: &str = concat!(
     include_str!("../../../kernels/gemm.cu")
 );
 
-/// The most candidates that are offered for one product.
-const MAX_CANDIDATES: usize = 16;
+/// The most candidates of one product that are offered where not all are wanted.
+const MAX_RANKED: usize = 16;
 
-/// The largest workspace of one product.
-const MAX_WORKSPACE_BYTES: usize = 256 << 20;
-
-/// Over how many blocks the sum over k is split, and how their parts are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Split {
-    None,
-    Cluster(usize),
-    Workspace(usize),
-}
-
-impl Split {
-    const ALL: [Split; 8] = [
-        Split::None,
-        Split::Cluster(2),
-        Split::Cluster(4),
-        Split::Cluster(8),
-        Split::Workspace(2),
-        Split::Workspace(4),
-        Split::Workspace(8),
-        Split::Workspace(16),
-    ];
-
-    pub(super) fn count(self) -> usize {
-        match self {
-            Split::None => 1,
-            Split::Cluster(parts) | Split::Workspace(parts) => parts,
-        }
-    }
-
-    fn define(self) -> &'static str {
-        match self {
-            Split::None => "REDUCTION_NONE",
-            Split::Cluster(_) => "REDUCTION_CLUSTER",
-            Split::Workspace(_) => "REDUCTION_WORKSPACE",
-        }
-    }
-
-    fn name(self) -> String {
-        match self {
-            Split::None => String::new(),
-            Split::Cluster(parts) => format!(" cluster of {parts}"),
-            Split::Workspace(parts) => format!(" {parts} parts"),
-        }
-    }
-}
-
-/// The candidates for products of one shape, one for each of the operands; none where the kernel cannot compute it. The first `workspace_from` bytes of the
-/// step's workspace belong to somebody else.
+/// The candidates for products of one shape, one for each of the operands, the one expected to be fastest first; none
+/// where the kernel cannot compute it. The first `workspace_from` bytes of the step's workspace belong to somebody else.
 pub(crate) fn candidates(
     problem: &GemmProblem,
     operands: &[Operands],
     chip: Chip,
     workspace_from: usize,
+    wanted: &Wanted,
 ) -> Vec<Candidate> {
     assert!(problem.stack == 1 || operands.len() == 1, "products are stacked or grouped");
     let all = GemmProblem { stack: problem.stack * operands.len(), ..problem.clone() };
-    let mut ranked: Vec<(f64, Tile, Split)> = choices(&all, operands.len(), chip)
-        .map(|(tile, split)| (estimate(&all, &tile, split, chip), tile, split))
-        .collect();
-    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    ranked.truncate(MAX_CANDIDATES);
-    ranked
-        .into_iter()
-        .map(|(_, tile, split)| candidate(problem, operands, &tile, split, workspace_from))
-        .collect()
+    let space = Space { problem: &all, group: operands.len(), chip };
+    let make =
+        |(tile, split): &(Tile, Split)| candidate(problem, operands, tile, *split, workspace_from);
+    match wanted {
+        Wanted::Ranked => {
+            let mut ranked = ranked(&space, space.usual());
+            ranked.truncate(MAX_RANKED);
+            ranked.iter().map(|(_, choice)| make(choice)).collect()
+        }
+        Wanted::Named(name) => {
+            let first = ranked(&space, space.usual()).into_iter().next().map(|(_, choice)| choice);
+            let named = space
+                .legal()
+                .find(|(tile, split)| candidate_name(problem, tile, *split) == **name)
+                .filter(|choice| Some(*choice) != first);
+            first.iter().chain(&named).map(make).collect()
+        }
+        Wanted::All => {
+            let usual = ranked(&space, space.usual()).into_iter().next();
+            let mut every = ranked(&space, space.sensible());
+            // What is taken where nothing is known stands first, whatever else there is.
+            if let Some(first) = usual {
+                every.retain(|(_, choice)| *choice != first.1);
+                every.insert(0, first);
+            }
+            let least = every.iter().map(|(estimate, _)| *estimate).fold(f64::INFINITY, f64::min);
+            let described = |(estimate, choice): &(f64, (Tile, Split))| Candidate {
+                traits: Some(space.traits(&choice.0, choice.1, *estimate, least)),
+                ..make(choice)
+            };
+            every.iter().map(described).collect()
+        }
+    }
 }
 
-/// Every tile and split that makes sense for the problem.
-fn choices(problem: &GemmProblem, group: usize, chip: Chip) -> impl Iterator<Item = (Tile, Split)> {
-    let is_supported = problem.is_supported();
-    let all_steps = problem.steps();
-    let (m, n) = (problem.m, problem.n);
-    let stack = problem.stack;
-    let by_rows = problem.right.by_rows;
-    // Warpgroups read operands from shared memory, where numbers of 4 bytes are not split.
-    let is_narrow = problem.element_bytes() == 2;
-    // A launch has one description of each operand, and the copy engine wants rows at multiples of 16 bytes.
-    let can_be_bulk = group == 1 && stack == 1 && problem.left_load_bytes() == Some(16);
-    let fits = move |tile: &Tile, split: Split| {
-        let parts = split.count();
-        let tiles = m.div_ceil(tile.m) * n.div_ceil(tile.n) * stack;
-        let is_split_evenly = (parts - 1) * all_steps.div_ceil(parts) < all_steps;
-        // The smallest tile is always there, so that there is a candidate for every size.
-        let is_smallest = *tile == TILES[0] && split == Split::None;
-        let is_in_proportion = (tile.m == 16 || tile.m < 2 * m) && (tile.n == 32 || tile.n < 2 * n);
-        let is_worth_splitting = parts == 1
-            || tiles * parts <= 2 * chip.sm_count as usize * tile.blocks_per_sm(all_steps, chip);
-        let has_means = match split {
-            Split::None => true,
-            Split::Cluster(_) => chip.is_hopper_or_later(),
-            Split::Workspace(_) => tiles * parts * tile.m * tile.n * 4 <= MAX_WORKSPACE_BYTES,
-        };
-        let has_multiplier = match tile.multiplier {
-            Multiplier::Warp => true,
-            Multiplier::Warpgroup => is_narrow && !by_rows,
-        };
-        is_supported
-            && has_multiplier
-            && (!tile.is_bulk || can_be_bulk)
-            && tile.is_available(chip)
-            && has_means
-            && (is_smallest || (is_split_evenly && is_in_proportion && is_worth_splitting))
+/// Tiles and splits with their estimated times, the shortest first.
+fn ranked(
+    space: &Space<'_>,
+    choices: impl Iterator<Item = (Tile, Split)>,
+) -> Vec<(f64, (Tile, Split))> {
+    let mut ranked: Vec<(f64, (Tile, Split))> = choices
+        .map(|(tile, split)| (estimate(space.problem, &tile, split, space.chip), (tile, split)))
+        .collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    ranked
+}
+
+/// What a candidate is called, here and in the tuning database.
+fn candidate_name(problem: &GemmProblem, tile: &Tile, split: Split) -> String {
+    let kind = match problem.left {
+        Left::Matrix { .. } => "gemm",
+        Left::Image(_) => "implicit_gemm",
     };
-    TILES
-        .iter()
-        .flat_map(|tile| tile.variants())
-        .flat_map(|tile| Split::ALL.into_iter().map(move |split| (tile, split)))
-        .filter(move |(tile, split)| fits(tile, *split))
+    format!("{kind} {}{}", tile.name(), split.name())
 }
 
 fn candidate(
@@ -142,7 +102,6 @@ fn candidate(
     let parts = split.count();
     let tiles = problem.m.div_ceil(tile.m) * problem.n.div_ceil(tile.n);
     let products = problem.stack * operands.len();
-    let parameters = Parameters::new(problem, parts);
     let (workspace, counters, workspace_bytes) = match split {
         Split::Workspace(_) => (
             Argument::Workspace { offset_bytes: workspace_from },
@@ -152,12 +111,8 @@ fn candidate(
         _ => (Argument::Null, Argument::Null, 0),
     };
     let small = |count: usize| u32::try_from(count).expect("sizes were checked");
-    let mut arguments = vec![
-        Argument::structure(&parameters),
-        Argument::Addresses(operands.iter().flat_map(Operands::addresses).collect()),
-        workspace,
-        counters,
-    ];
+    let mut arguments = product_arguments(problem, parts, operands).to_vec();
+    arguments.extend([workspace, counters]);
     arguments.extend(tensor_maps(problem, &operands[0], tile));
     let launch = Launch {
         source: source(problem, operands.len(), tile, split),
@@ -170,12 +125,18 @@ fn candidate(
         },
         arguments,
     };
-    let kind = match problem.left {
-        Left::Matrix { .. } => "gemm",
-        Left::Image(_) => "implicit_gemm",
-    };
-    let name = format!("{kind} {}{}", tile.name(), split.name());
+    let name = candidate_name(problem, tile, split);
     Candidate::new(name, vec![launch], workspace_from + workspace_bytes)
+}
+
+/// What every kernel of products is given first: the problem, its sum split into parts, and the operands of each product.
+pub(crate) fn product_arguments(
+    problem: &GemmProblem,
+    parts: usize,
+    operands: &[Operands],
+) -> [Argument; 2] {
+    let parameters = Argument::structure(&Parameters::new(problem, parts));
+    [parameters, Argument::Addresses(operands.iter().flat_map(Operands::addresses).collect())]
 }
 
 /// True where the copy engine brings rows of the left matrix; windows of images are found by threads.
@@ -217,7 +178,12 @@ pub(crate) fn math_define(precision: Precision) -> &'static str {
     }
 }
 
-fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> KernelSource {
+pub(super) fn source(
+    problem: &GemmProblem,
+    group: usize,
+    tile: &Tile,
+    split: Split,
+) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
     let (channels, kernel, is_dilated) = match problem.left {
         Left::Matrix { .. } => (1, [1, 1], false),
@@ -259,63 +225,6 @@ fn source(problem: &GemmProblem, group: usize, tile: &Tile, split: Split) -> Ker
     }
 }
 
-/// Typical variants, for checking that they compile: every precision, every kind of operand, every way to split.
-pub(crate) fn samples() -> Vec<KernelSource> {
-    use super::problem::{Image, Right};
-    let image = Image {
-        size: [14, 14],
-        channels: 64,
-        output: [14, 14],
-        kernel: [3, 3],
-        strides: [1, 1],
-        dilations: [1, 1],
-        pads_begin: [1, 1],
-    };
-    let mut sources = Vec::new();
-    for precision in Precision::ALL {
-        let convolution = GemmProblem {
-            m: 196,
-            n: 64,
-            k: 576,
-            stack: 1,
-            stack_steps: [0; 3],
-            left: Left::Image(image),
-            right: Right { by_rows: false, stride: 576, is_weights: true },
-            bias: Some(Storage::F32),
-            has_residual: true,
-            activation: Some(weft_ir::Activation::Relu),
-            precision,
-        };
-        let rows = GemmProblem { left: Left::Matrix { stride: 576 }, ..convolution.clone() };
-        let product = GemmProblem {
-            n: 63,
-            left: Left::Matrix { stride: 578 },
-            right: Right { by_rows: true, stride: 66, is_weights: false },
-            bias: None,
-            has_residual: false,
-            activation: None,
-            ..convolution.clone()
-        };
-        for split in [Split::None, Split::Cluster(4), Split::Workspace(4)] {
-            for tile in [&TILES[3], &TILES[12]] {
-                sources.push(source(&convolution, 1, tile, split));
-                sources.push(source(&product, 1, tile, split));
-            }
-            let by_warpgroup =
-                TILES.iter().filter(|tile| tile.multiplier == Multiplier::Warpgroup).step_by(4);
-            if convolution.element_bytes() == 2 {
-                for tile in by_warpgroup {
-                    sources.push(source(&convolution, 3, tile, split));
-                    let bulk = Tile { is_bulk: true, ..*tile };
-                    sources.push(source(&convolution, 1, &bulk, split));
-                    sources.push(source(&rows, 1, &bulk, split));
-                }
-            }
-        }
-    }
-    sources
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -348,7 +257,9 @@ mod tests {
         ) {
             let problem = product(m, n, k, precision);
             let chip = Chip::H200.with_sms(sms);
-            let choices: Vec<(Tile, Split)> = choices(&problem, 1, chip).collect();
+            let space = Space { problem: &problem, group: 1, chip };
+            let choices: Vec<(Tile, Split)> = space.legal().collect();
+            prop_assert!(space.usual().next().is_some());
             prop_assert!(!choices.is_empty());
             for (tile, split) in choices {
                 let steps = problem.steps();
@@ -371,7 +282,8 @@ mod tests {
             output: Argument::Output(0),
         };
         let first = |problem: &GemmProblem, chip| {
-            candidates(problem, std::slice::from_ref(&operands), chip, 0)[0].clone()
+            candidates(problem, std::slice::from_ref(&operands), chip, 0, &Wanted::Ranked)[0]
+                .clone()
         };
         let long = product(49, 512, 4608, Precision::F16);
         assert!(first(&long, Chip::H200).launches[0].grid[1] > 1);

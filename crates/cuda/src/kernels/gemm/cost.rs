@@ -3,8 +3,8 @@
 //! All times are in cycles of an SM. The constants were fitted to timings of tiles and splits over clusters on the layers
 //! of four networks at several batch sizes; those of [`WORKSPACE`] and [`BULK`] are set by hand.
 
-use super::candidates::Split;
 use super::problem::{GemmProblem, Left};
+use super::split::Split;
 use super::tile::{Multiplier, ROW_BYTES, Tile};
 use crate::{Chip, Precision};
 

@@ -4,7 +4,13 @@ mod candidates;
 mod cost;
 mod parameters;
 mod problem;
+mod samples;
+mod space;
+mod split;
+mod text;
 mod tile;
+mod traits;
 
-pub(crate) use candidates::{candidates, math_define, samples};
+pub(crate) use candidates::{candidates, math_define, product_arguments};
 pub(crate) use problem::{GemmProblem, Image, Left, Operands, Right};
+pub(crate) use samples::{sample_problems, samples};

@@ -5,9 +5,10 @@ use weft_ir::operators::convolution::{AxisWindow, Conv};
 use weft_ir::operators::fused::{Epilogue, FusedConv};
 
 use super::epilogue::{bias_weights, right_stride};
-use super::libraries;
+use super::libraries::{self, Library};
 use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Image, Left, Operands, Right, candidates};
+use crate::kernels::naive_product::naive_product;
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
 use crate::kernels::stored::stored_rows;
 use crate::launch::Argument;
@@ -88,17 +89,27 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
         residual: if epilogue.has_residual { Argument::Input(3) } else { Argument::Null },
         output: Argument::Output(0),
     };
-    let of_library = Operands { bias: libraries::bias(site)?, ..operands.clone() };
-    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from);
-    candidates.extend(libraries::product(site, &problem, of_library, workspace_from));
+    let operator = match is_padded {
+        true => format!("{problem}, from {channels} channels"),
+        false => problem.to_string(),
+    };
+    let wanted = site.wanted(&operator);
+    let libraries = site.libraries.of(&wanted);
+    let of_library = Operands { bias: libraries::bias(site, libraries)?, ..operands.clone() };
+    let mut reference = naive_product(&problem, std::slice::from_ref(&operands), &wanted);
+    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from, &wanted);
+    let library = Library { set: libraries, wanted: &wanted };
+    candidates.extend(library.products(site, &problem, &of_library, workspace_from));
     if is_padded {
         let to = Argument::Workspace { offset_bytes: 0 };
         let pad = pad_rows_launch(storage, pixels, channels, Argument::Input(0), to);
-        candidates.iter_mut().for_each(|candidate| candidate.launches.insert(0, pad.clone()));
+        let all = candidates.iter_mut().chain(&mut reference);
+        all.for_each(|candidate| candidate.launches.insert(0, pad.clone()));
     }
-    candidates.extend(libraries::convolutions(site, &shape, &epilogue)?);
+    candidates.extend(library.convolutions(site, &shape, &epilogue)?);
     let reads = if epilogue.has_residual { vec![0, 3] } else { vec![0] };
-    Ok((!candidates.is_empty()).then_some(Selected { candidates, reads }))
+    let selected = Selected::among(operator, candidates, reads);
+    Ok(selected.map(|selected| Selected { reference, ..selected }))
 }
 
 /// The convolution that a node is, and what follows it.

@@ -43,5 +43,5 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     ];
     let candidates = problem.candidates(&operands, site.chip);
     let reads = if epilogue.has_residual { vec![0, 3] } else { vec![0] };
-    Ok((!candidates.is_empty()).then_some(Selected { candidates, reads }))
+    Ok(Selected::among(problem.to_string(), candidates, reads))
 }

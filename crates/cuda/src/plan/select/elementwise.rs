@@ -23,7 +23,7 @@ pub(crate) struct ChainSelected {
     /// What it writes: the last node's value.
     pub(crate) output: ValueId,
     /// At least one.
-    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) candidate: Candidate,
 }
 
 /// True where a node can be part of a chain.
@@ -42,15 +42,15 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     let Some(reads) = chain.inputs.iter().map(|&id| place(id)).collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
-    let mut candidates = chain.candidates;
-    for launch in candidates.iter_mut().flat_map(|candidate| &mut candidate.launches) {
+    let mut candidate = chain.candidate;
+    for launch in &mut candidate.launches {
         for argument in &mut launch.arguments {
             if let Argument::Input(index) = argument {
                 *index = reads[*index];
             }
         }
     }
-    Ok(Some(Selected { candidates, reads }))
+    Ok(Some(Selected::only(candidate, reads)))
 }
 
 /// The kernel of a chain: nodes in an order in which they can run, of whose values only the last is needed outside.
@@ -236,14 +236,15 @@ impl ChainBuilder {
             _ => format!("elementwise x{}", sites.len()),
         };
         let launches = chain.launch().into_iter().collect();
-        let candidates = vec![Candidate::new(name, launches, 0)];
-        Some(ChainSelected { inputs: self.values, output, candidates })
+        let candidate = Candidate::new(name, launches, 0);
+        Some(ChainSelected { inputs: self.values, output, candidate })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choosing::Choosing;
     use crate::library_call::LibrarySet;
     use crate::plan::chains;
     use crate::plan::select::testing::{OneNode, Operand, given};
@@ -283,7 +284,8 @@ mod tests {
             weights: &weights,
             chip,
             precision,
-            libraries: LibrarySet::default(),
+            libraries: LibrarySet::default().into(),
+            choosing: Choosing::Ranked,
         };
         let selected = select(&site).unwrap().unwrap();
         assert!(selected.candidates[0].launches[0].source.generated.contains("= a0 * a0;"));
@@ -321,7 +323,8 @@ mod tests {
                     weights: &weights,
                     chip,
                     precision,
-                    libraries: LibrarySet::default(),
+                    libraries: LibrarySet::default().into(),
+                    choosing: Choosing::Ranked,
                 };
                 let sites: Vec<Site<'_>> = group.iter().map(site).collect();
                 let chain = select_chain(&sites).unwrap();

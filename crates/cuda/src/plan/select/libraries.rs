@@ -6,55 +6,101 @@ use weft_ir::operators::fused::Epilogue;
 
 use super::conv::Windows;
 use super::epilogue::stored_bias_weights;
+use crate::choosing::{CUBLAS_LT, CUDNN, Wanted};
 use crate::kernels::gemm::{GemmProblem, Operands};
 use crate::kernels::stored::stored_rows;
 use crate::launch::{Argument, Candidate};
 use crate::library_call::{
-    CallOperands, Convolution, LibraryCall, Operation, Product, WORKSPACE_BYTES,
+    CallOperands, Convolution, LibraryCall, LibrarySet, Operation, Product, WORKSPACE_BYTES,
 };
 use crate::plan::site::Site;
 
+/// Algorithms of cuBLASLt that are candidates where a search asks for all of them, the ones that it expects to be fastest.
+const MAX_RANKS: usize = 8;
+
 /// The bias as libraries read it; null where it or the library is absent.
-pub(super) fn bias(site: &Site<'_>) -> Result<Argument, DeviceError> {
-    let bias = match site.libraries.cublas_lt {
+pub(super) fn bias(site: &Site<'_>, libraries: LibrarySet) -> Result<Argument, DeviceError> {
+    let bias = match libraries.cublas_lt {
         true => stored_bias_weights(site)?,
         false => None,
     };
     Ok(bias.map_or(Argument::Null, Argument::Weights))
 }
 
-/// The product by cuBLASLt, with the operands that the kernel here has but for the bias, which is that of [`bias`];
-/// `None` where the library is absent or does not compute it. The first `workspace_from` bytes of the step's workspace
-/// belong to somebody else.
-pub(super) fn product(
-    site: &Site<'_>,
-    problem: &GemmProblem,
-    operands: Operands,
-    workspace_from: usize,
-) -> Option<Candidate> {
-    let product = Product::of(problem, site.chip.sm_count).filter(|_| site.libraries.cublas_lt)?;
-    let Operands { left, right, bias, residual, output } = operands;
-    let workspace = Argument::Workspace { offset_bytes: workspace_from };
-    let operands = CallOperands { left, right, bias, residual, output, workspace };
-    Some(candidate("cublaslt".into(), Operation::Product(product), operands, workspace_from))
+/// The libraries that compute candidates, and which of those are wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Library<'a> {
+    pub(super) set: LibrarySet,
+    pub(super) wanted: &'a Wanted,
 }
 
-/// The convolution by cuDNN, one candidate per algorithm; none where the library is absent or does not compute it.
-pub(super) fn convolutions(
+impl Library<'_> {
+    /// The product by cuBLASLt, with the operands that the kernel here has but for the bias, which is that of [`bias`];
+    /// none where the library is absent or does not compute it. The first `workspace_from` bytes of the step's workspace
+    /// belong to somebody else.
+    pub(super) fn products(
+        self,
+        site: &Site<'_>,
+        problem: &GemmProblem,
+        operands: &Operands,
+        workspace_from: usize,
+    ) -> Vec<Candidate> {
+        let product = Product::of(problem, site.chip.sm_count).filter(|_| self.set.cublas_lt);
+        let Some(product) = product else { return Vec::new() };
+        let Operands { left, right, bias, residual, output } = operands.clone();
+        let workspace = Argument::Workspace { offset_bytes: workspace_from };
+        let operands = CallOperands { left, right, bias, residual, output, workspace };
+        let ranks = if *self.wanted == Wanted::Ranked { 1 } else { MAX_RANKS };
+        let named = (0..ranks).map(|rank| match rank {
+            0 => (CUBLAS_LT.to_string(), rank),
+            _ => (format!("{CUBLAS_LT} {rank}"), rank),
+        });
+        let wanted = named.filter(|(name, _)| self.wanted.includes(name));
+        wanted
+            .map(|(name, rank)| {
+                let operation = Operation::Product(Product { rank, ..product });
+                candidate(name, operation, operands.clone(), workspace_from)
+            })
+            .collect()
+    }
+
+    /// The convolution by cuDNN, one candidate per algorithm; none where the library is absent or does not compute it.
+    pub(super) fn convolutions(
+        self,
+        site: &Site<'_>,
+        windows: &Windows<'_>,
+        epilogue: &Epilogue,
+    ) -> Result<Vec<Candidate>, DeviceError> {
+        if !self.set.cudnn {
+            return Ok(Vec::new());
+        }
+        let (image, count) = (windows.image, windows.filters);
+        let Epilogue { has_residual, activation } = *epilogue;
+        let all =
+            Convolution::of(windows.batch, image, count, has_residual, activation, site.precision);
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let operands = convolution_operands(site, windows, has_residual)?;
+        let named = all
+            .into_iter()
+            .map(|convolution| (format!("{CUDNN} {}", convolution.algorithm.name()), convolution));
+        let wanted = named.filter(|(name, _)| self.wanted.includes(name));
+        Ok(wanted
+            .map(|(name, convolution)| {
+                candidate(name, Operation::Convolution(convolution), operands.clone(), 0)
+            })
+            .collect())
+    }
+}
+
+/// The operands of a convolution as cuDNN reads them.
+fn convolution_operands(
     site: &Site<'_>,
     windows: &Windows<'_>,
-    epilogue: &Epilogue,
-) -> Result<Vec<Candidate>, DeviceError> {
-    if !site.libraries.cudnn {
-        return Ok(Vec::new());
-    }
+    has_residual: bool,
+) -> Result<CallOperands<Argument>, DeviceError> {
     let (image, count) = (windows.image, windows.filters);
-    let Epilogue { has_residual, activation } = *epilogue;
-    let all =
-        Convolution::of(windows.batch, image, count, has_residual, activation, site.precision);
-    if all.is_empty() {
-        return Ok(Vec::new());
-    }
     let storage = site.precision.storage();
     let taps = image.kernel[0] * image.kernel[1];
     let filters = site.weights.get_or_make(
@@ -73,19 +119,14 @@ pub(super) fn convolutions(
         // cuDNN adds a bias always.
         None => site.weights.get_or_copy(&Tensor::vector(vec![0f32; count]), storage)?,
     };
-    let operands = CallOperands {
+    Ok(CallOperands {
         left: Argument::Input(0),
         right: Argument::Weights(filters),
         bias: Argument::Weights(bias),
         residual: if has_residual { Argument::Input(3) } else { Argument::Null },
         output: Argument::Output(0),
         workspace: Argument::Workspace { offset_bytes: 0 },
-    };
-    let candidate = |convolution: Convolution| {
-        let name = format!("cudnn {}", convolution.algorithm.name());
-        candidate(name, Operation::Convolution(convolution), operands.clone(), 0)
-    };
-    Ok(all.into_iter().map(candidate).collect())
+    })
 }
 
 fn candidate(
@@ -109,10 +150,9 @@ mod tests {
     use super::super::testing::{OneNode, Operand, given};
     use super::*;
     use crate::Precision;
-    use crate::library_call::LibrarySet;
 
     fn names(node: &OneNode, libraries: LibrarySet) -> Vec<String> {
-        let site = Site { libraries, ..node.site(Precision::F16) };
+        let site = Site { libraries: libraries.into(), ..node.site(Precision::F16) };
         let candidates = select(&site).unwrap().unwrap().candidates;
         candidates.into_iter().map(|candidate| candidate.name).collect()
     }
@@ -141,7 +181,7 @@ mod tests {
             Attributes::new(),
         );
         let libraries = LibrarySet { cublas_lt: true, cudnn: true };
-        let site = Site { libraries, ..node.site(Precision::F16) };
+        let site = Site { libraries: libraries.into(), ..node.site(Precision::F16) };
         let last = select(&site).unwrap().unwrap().candidates.pop().unwrap();
         assert_eq!(last.launches.len(), 1);
         let call = last.library_call.unwrap();

@@ -6,12 +6,13 @@ use weft_device::DeviceError;
 use weft_ir::operators::fused::FusedMatMul;
 
 use super::epilogue::{bias_weights, right_stride};
-use super::libraries;
+use super::libraries::{self, Library};
 use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
+use crate::kernels::naive_product::naive_product;
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
 use crate::kernels::stored::stored_rows;
-use crate::launch::{Argument, Candidate, DeviceWeights};
+use crate::launch::{Argument, DeviceWeights};
 use crate::plan::site::{Selected, Selection, Site};
 
 /// A product with its weights on the device.
@@ -36,20 +37,30 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     let padded_left = Argument::Workspace { offset_bytes: 0 };
     let left = if linear.unpadded.is_some() { padded_left.clone() } else { Argument::Input(0) };
     let operands = linear.operands(left, 0);
-    let of_library = Operands { bias: libraries::bias(site)?, ..operands.clone() };
-    let mut candidates = candidates(problem, &[operands], site.chip, workspace_from);
-    candidates.extend(libraries::product(site, problem, of_library, workspace_from));
+    let operator = match linear.unpadded {
+        Some(columns) => format!("{problem}, from {columns} columns"),
+        None => problem.to_string(),
+    };
+    let wanted = site.wanted(&operator);
+    let libraries = site.libraries.of(&wanted);
+    let of_library = Operands { bias: libraries::bias(site, libraries)?, ..operands.clone() };
+    let mut reference = naive_product(problem, std::slice::from_ref(&operands), &wanted);
+    let mut candidates = candidates(problem, &[operands], site.chip, workspace_from, &wanted);
+    let library = Library { set: libraries, wanted: &wanted };
+    candidates.extend(library.products(site, problem, &of_library, workspace_from));
     if let Some(columns) = linear.unpadded {
         let pad = pad_rows_launch(storage, problem.m, columns, Argument::Input(0), padded_left);
-        candidates.iter_mut().for_each(|candidate| candidate.launches.insert(0, pad.clone()));
+        let all = candidates.iter_mut().chain(&mut reference);
+        all.for_each(|candidate| candidate.launches.insert(0, pad.clone()));
     }
     let reads = if problem.has_residual { vec![0, 3] } else { vec![0] };
-    Ok((!candidates.is_empty()).then_some(Selected { candidates, reads }))
+    let selected = Selected::among(operator, candidates, reads);
+    Ok(selected.map(|selected| Selected { reference, ..selected }))
 }
 
 /// The candidates for several products of the same rows in one launch, whose only input those rows are and whose outputs
 /// stand in the order of the sites; `None` where that cannot be.
-pub(crate) fn select_siblings(sites: &[Site<'_>]) -> Result<Option<Vec<Candidate>>, DeviceError> {
+pub(crate) fn select_siblings(sites: &[Site<'_>]) -> Selection {
     let mut all = Vec::with_capacity(sites.len());
     for site in sites {
         let Some(linear) = Linear::of(site)? else { return Ok(None) };
@@ -69,8 +80,12 @@ pub(crate) fn select_siblings(sites: &[Site<'_>]) -> Result<Option<Vec<Candidate
         .enumerate()
         .map(|(output, linear)| linear.operands(Argument::Input(0), output))
         .collect();
-    let candidates = candidates(&first.problem, &operands, sites[0].chip, 0);
-    Ok((!candidates.is_empty()).then_some(candidates))
+    let operator = format!("{} of the same rows: {}", operands.len(), first.problem);
+    let wanted = sites[0].wanted(&operator);
+    let candidates = candidates(&first.problem, &operands, sites[0].chip, 0, &wanted);
+    let reference = naive_product(&first.problem, &operands, &wanted);
+    let selected = Selected::among(operator, candidates, vec![0]);
+    Ok(selected.map(|selected| Selected { reference, ..selected }))
 }
 
 impl Linear {

@@ -54,7 +54,7 @@ fn rows(site: &Site<'_>, request: &Request) -> Selection {
     };
     let (from, to) = (Argument::Input(0), Argument::Output(0));
     let candidates = normalisation.candidates(request.name, site.chip, from, to);
-    Ok(Some(Selected { candidates, reads: affine.reads }))
+    Ok(Selected::among(normalisation.to_string(), candidates, affine.reads))
 }
 
 /// Each channel of channels-last images.

@@ -4,9 +4,10 @@ use weft_ir::broadcast::broadcast_shapes;
 use weft_ir::operators::fused::FusedAttention;
 use weft_ir::operators::linear::MatMul;
 
-use super::libraries;
+use super::libraries::Library;
 use crate::kernels::attention::AttentionProblem;
 use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
+use crate::kernels::naive_product::naive_product;
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
 use crate::launch::{Argument, Launch};
 use crate::plan::site::{Selected, Selection, Site};
@@ -37,7 +38,7 @@ fn attention(site: &Site<'_>) -> Option<Selected> {
     };
     let candidates = problem.candidates(site.chip);
     let reads = if mask.is_some() { vec![0, 1, 2, 3] } else { vec![0, 1, 2] };
-    (!candidates.is_empty()).then_some(Selected { candidates, reads })
+    Selected::among(problem.to_string(), candidates, reads)
 }
 
 /// Distances along batch, head, query and key in a mask that broadcasts to them.
@@ -106,11 +107,19 @@ fn mat_mul(site: &Site<'_>) -> Option<Selected> {
         residual: Argument::Null,
         output: Argument::Output(0),
     };
-    let by_library = libraries::product(site, &problem, operands.clone(), workspace_bytes);
-    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_bytes);
+    let operator = match pads.len() {
+        0 => problem.to_string(),
+        _ => format!("{problem}, from {k} and {n} columns"),
+    };
+    let wanted = site.wanted(&operator);
+    let library = Library { set: site.libraries.of(&wanted), wanted: &wanted };
+    let mut reference = naive_product(&problem, std::slice::from_ref(&operands), &wanted);
+    let by_library = library.products(site, &problem, &operands, workspace_bytes);
+    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_bytes, &wanted);
     candidates.extend(by_library);
-    for candidate in &mut candidates {
+    for candidate in candidates.iter_mut().chain(&mut reference) {
         candidate.launches.splice(0..0, pads.iter().cloned());
     }
-    (!candidates.is_empty()).then_some(Selected { candidates, reads: vec![0, 1] })
+    let selected = Selected::among(operator, candidates, vec![0, 1])?;
+    Some(Selected { reference, ..selected })
 }

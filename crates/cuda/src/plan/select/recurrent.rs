@@ -43,7 +43,7 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
         last_hidden: output(1),
         last_cell: output(2),
     };
-    Ok(Some(Selected { candidates: vec![layer.candidate(operands)], reads }))
+    Ok(Some(Selected::only(layer.candidate(operands), reads)))
 }
 
 fn turned(

@@ -57,8 +57,7 @@ pub(super) fn reduction(
     }
     let reduction = Reduction::new(function, storage, &shape, axes)?;
     let (from, to) = (Argument::Input(0), Argument::Output(0));
-    let candidates = vec![reduction.candidate(name, site.chip, from, to)];
-    Some(Selected { candidates, reads: vec![0] })
+    Some(Selected::only(reduction.candidate(name, site.chip, from, to), vec![0]))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ fn softmax(site: &Site<'_>) -> Option<Selected> {
     let storage = site.precision.storage();
     let lines = softmax::Softmax { storage, is_logarithm, outer, along, inner };
     let candidates = lines.candidates(site.chip, Argument::Input(0), Argument::Output(0));
-    Some(Selected { candidates, reads: vec![0] })
+    Selected::among(lines.to_string(), candidates, vec![0])
 }
 
 fn extreme(site: &Site<'_>) -> Option<Selected> {

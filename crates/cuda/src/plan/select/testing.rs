@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weft_ir::{Attributes, DataType, GraphBuilder, OptimizedGraph, Tensor, Value};
 
+use crate::choosing::Choosing;
 use crate::library_call::LibrarySet;
 use crate::plan::site::Site;
 use crate::{Chip, NoMemory, Precision, WeightStore};
@@ -75,7 +76,8 @@ impl OneNode {
             weights: &self.weights,
             chip: Chip::H200,
             precision,
-            libraries: LibrarySet::default(),
+            libraries: LibrarySet::default().into(),
+            choosing: Choosing::Ranked,
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) fn select(site: &Site<'_>, is_on_device: &dyn Fn(usize) -> bool) -> S
         arguments,
     };
     let candidate = Candidate::new("fake", vec![launch], WORKSPACE_BYTES);
-    Ok(Some(Selected { candidates: vec![candidate], reads }))
+    Ok(Some(Selected::only(candidate, reads)))
 }
 
 /// One run of a plan.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::zoo::specialised;
+use crate::choosing::Choosing;
 use crate::library_call::{LibrarySet, WORKSPACE_BYTES};
 use crate::plan::chooser::{Chooser, FirstCandidate, NamedCandidate};
 use crate::plan::place::Place;
@@ -16,7 +17,8 @@ const BOTH: LibrarySet = LibrarySet { cublas_lt: true, cudnn: true };
 fn plan(model: &str, libraries: LibrarySet, chooser: &dyn Chooser) -> ExecutionPlan {
     let weights = WeightStore::new(Arc::new(NoMemory));
     let (chip, precision) = (Chip::H200, Precision::F16);
-    let target = Target { model, weights: &weights, chip, precision, chooser, libraries };
+    let (libraries, choosing) = (libraries.into(), Choosing::Ranked);
+    let target = Target { model, weights: &weights, chip, precision, chooser, libraries, choosing };
     build(&specialised(model, 2, 8), &target).unwrap()
 }
 

@@ -7,6 +7,7 @@ use weft_ir::{Graph, OptimizedGraph, Tensor, Value, reference};
 use weft_zoo::{ZooOptions, sample_inputs};
 
 use super::fake_device::{FakeMemory, FakeRun, select};
+use crate::choosing::Choosing;
 use crate::library_call::LibrarySet;
 use crate::plan::ExecutionPlan;
 use crate::plan::build::build_with;
@@ -37,7 +38,8 @@ fn plan_with(
         chip: Chip::H200,
         precision,
         chooser: &FirstCandidate,
-        libraries: LibrarySet::default(),
+        libraries: LibrarySet::default().into(),
+        choosing: Choosing::Ranked,
     };
     let alone: Vec<Vec<usize>> = (0..graph.graph().nodes().len()).map(|node| vec![node]).collect();
     build_with(graph, &target, &alone, &|site| select(site, is_on_device)).unwrap()

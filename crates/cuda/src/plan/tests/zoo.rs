@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_ir::OptimizedGraph;
 use weft_zoo::{ZooOptions, sample_inputs};
 
+use crate::choosing::Choosing;
 use crate::launch::Argument;
 use crate::library_call::LibrarySet;
 use crate::plan::chooser::FirstCandidate;
@@ -35,7 +36,8 @@ pub(super) fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> Ex
         chip: Chip::H200.with_sms(sms),
         precision,
         chooser: &FirstCandidate,
-        libraries: LibrarySet::default(),
+        libraries: LibrarySet::default().into(),
+        choosing: Choosing::Ranked,
     };
     build(graph, &target).unwrap()
 }

@@ -1,0 +1,45 @@
+// Matrix products and convolutions, one output per thread and one term after the other, summed in double precision: what
+// the fast kernels are held to.
+//
+// Parameters:
+//   STORAGE, BIAS, ACTIVATION, HAS_BIAS, HAS_RESIDUAL, GROUP, RIGHT_BY_ROWS    as for `gemm.cu`
+//   CONVOLUTION, CHANNELS, KERNEL_X                                            the image
+
+extern "C" __global__ void naive_product(const __grid_constant__ Problem p, const __grid_constant__ Operands operands) {
+    i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    int group = GROUP > 1 ? blockIdx.z : 0, stacked = GROUP > 1 ? 0 : blockIdx.z;
+    release_successor();
+    await_predecessor();
+    if (at >= (i64)p.m * p.n) return;
+    int m = (int)(at / p.n), n = (int)(at % p.n);
+    const STORAGE *left = operands.of[group].left + stacked * p.left_step;
+    const STORAGE *right = operands.of[group].right + stacked * p.right_step;
+#if CONVOLUTION
+    int output_width = (int)p.by_output_width.divisor, output_area = (int)p.by_output_area.divisor;
+    int image = m / output_area, pixel = m % output_area;
+    int first_y = pixel / output_width * p.stride_y - p.pad_y, first_x = pixel % output_width * p.stride_x - p.pad_x;
+#endif
+    double sum = 0;
+    for (int k = 0; k < p.k; k++) {
+#if CONVOLUTION
+        int tap = k / CHANNELS, channel = k % CHANNELS;
+        int y = first_y + tap / KERNEL_X * p.dilation_y, x = first_x + tap % KERNEL_X * p.dilation_x;
+        bool is_inside = y >= 0 && y < p.height && x >= 0 && x < p.width;
+        i64 place = (((i64)image * p.height + y) * p.width + x) * CHANNELS + channel;
+        float factor = is_inside ? to_float(left[place]) : 0.f;
+#else
+        float factor = to_float(left[(i64)m * p.left_stride + k]);
+#endif
+        i64 other = RIGHT_BY_ROWS ? (i64)k * p.right_stride + n : (i64)n * p.right_stride + k;
+        sum += (double)factor * (double)to_float(right[other]);
+    }
+#if HAS_BIAS
+    sum += (double)to_float(operands.of[group].bias[n]);
+#endif
+    i64 place = (i64)m * p.output_stride + n;
+#if HAS_RESIDUAL
+    sum += (double)to_float(operands.of[group].residual[stacked * p.output_step + place]);
+#endif
+    float result = activate<ACTIVATION>((float)sum, p.activation);
+    operands.of[group].output[stacked * p.output_step + place] = from_float<STORAGE>(result);
+}

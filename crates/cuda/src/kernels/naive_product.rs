@@ -1,0 +1,64 @@
+//! Products computed plainly: `naive_product.cu`.
+
+use super::gemm::{GemmProblem, Left, Operands, product_arguments};
+use crate::Storage;
+use crate::choosing::Wanted;
+use crate::kernels::activation::activation;
+use crate::launch::{Candidate, KernelSource, Launch};
+
+const TEXT: &str = concat!(
+    include_str!("../../kernels/divider.cuh"),
+    include_str!("../../kernels/gemm_problem.cuh"),
+    include_str!("../../kernels/naive_product.cu")
+);
+
+const THREADS: usize = 256;
+
+/// The plain way to compute products, where a search will hold others to it. The problem is one that `gemm.cu` supports.
+pub(crate) fn naive_product(
+    problem: &GemmProblem,
+    operands: &[Operands],
+    wanted: &Wanted,
+) -> Option<Candidate> {
+    let is_needed = *wanted == Wanted::All && problem.is_supported();
+    is_needed.then(|| {
+        let small = |count: usize| u32::try_from(count).expect("sizes were checked");
+        let blocks = (problem.m * problem.n).div_ceil(THREADS);
+        let launch = Launch {
+            source: source(problem, operands.len()),
+            grid: [small(blocks), 1, small(problem.stack * operands.len())],
+            threads: THREADS as u32,
+            shared_bytes: 0,
+            cluster: [1, 1, 1],
+            arguments: product_arguments(problem, 1, operands).to_vec(),
+        };
+        Candidate::new("naive product", vec![launch], 0)
+    })
+}
+
+fn source(problem: &GemmProblem, group: usize) -> KernelSource {
+    let flag = |is_set: bool| u8::from(is_set).to_string();
+    let (channels, kernel) = match problem.left {
+        Left::Matrix { .. } => (1, [1, 1]),
+        Left::Image(image) => (image.channels, image.kernel),
+    };
+    let defines = vec![
+        ("STORAGE", problem.precision.storage().cuda_name().to_string()),
+        ("GROUP", group.to_string()),
+        ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
+        ("CHANNELS", channels.to_string()),
+        ("KERNEL_X", kernel[1].to_string()),
+        ("RIGHT_BY_ROWS", flag(problem.right.by_rows)),
+        ("ACTIVATION", activation(problem.activation).0.to_string()),
+        ("HAS_BIAS", flag(problem.bias.is_some())),
+        ("BIAS", problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()),
+        ("HAS_RESIDUAL", flag(problem.has_residual)),
+    ];
+    KernelSource::new("naive_product.cu", TEXT, "naive_product", defines)
+}
+
+/// Typical variants, for checking that they compile.
+pub(crate) fn samples() -> Vec<KernelSource> {
+    let problems = super::gemm::sample_problems();
+    problems.iter().map(|problem| source(problem, 1)).chain([source(&problems[0], 3)]).collect()
+}
