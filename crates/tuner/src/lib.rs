@@ -4,3 +4,4 @@ pub mod choices;
 pub mod cost_model;
 pub mod database;
 pub mod search;
+pub mod session;

@@ -1,0 +1,161 @@
+//! The second part of a session: those that screening could not tell apart are tried alone, on a partition of the size that
+//! is tuned for.
+
+use std::time::Duration;
+
+use weft_device::{Bench, Trial, TunableDevice};
+
+use super::TuneError;
+use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
+use super::options::TuneOptions;
+use super::outcome::Choice;
+use super::screening::Screened;
+use super::stop::Stop;
+use super::task::Task;
+use crate::search::Search;
+
+/// How far from the best a candidate may be in screening to be tried alone.
+const NOISE: f64 = 0.03;
+/// The same where screening timed a part of the work on a part of the partition.
+const SCALED_NOISE: f64 = 0.12;
+
+/// How many candidates of a task are tried alone, the untuned one not counted.
+const MAX_FINALISTS: usize = 4;
+/// The same where screening was on a part of the partition.
+const MAX_SCALED_FINALISTS: usize = 6;
+
+/// How many of the candidates that could not be screened are tried alone.
+const MAX_UNSCREENED: usize = 4;
+
+/// The candidate that is taken where nothing is known.
+const UNTUNED: usize = 0;
+
+/// How much slower the control kernel may be before a time does not count.
+const MAX_INTERFERENCE: f64 = 1.10;
+
+/// How often a candidate is timed again because something interfered.
+const MAX_ATTEMPTS: usize = 3;
+
+/// Decides for each task.
+pub(super) fn decide(
+    device: &dyn TunableDevice,
+    size: usize,
+    tasks: &[Task],
+    screened: &Screened,
+    options: &TuneOptions,
+    observer: &dyn Observer,
+    stop: &Stop,
+) -> Result<Vec<Option<Choice>>, TuneError> {
+    let units = device.disjoint_partitions(size);
+    let units = units.first().ok_or(TuneError::NoPartition { size })?;
+    let mut finals =
+        Finals { bench: device.bench(units)?, options, observer, is_scaled: screened.is_scaled };
+    let mut choices = Vec::with_capacity(tasks.len());
+    let mut progress = Progress {
+        phase: Phase::Finals,
+        done: 0,
+        expected: tasks.len(),
+        finished_tasks: 0,
+        tasks: tasks.len(),
+        best_time: Duration::ZERO,
+        untuned_time: Duration::ZERO,
+        benches: Vec::new(),
+    };
+    for (index, (task, search)) in tasks.iter().zip(&screened.searches).enumerate() {
+        // A search that was ended before it began has nothing to say.
+        let has_begun = search.best().is_some();
+        let choice = match has_begun || !stop.is_asked() {
+            true => finals.choice(index, task, search)?,
+            false => None,
+        };
+        if let Some(choice) = &choice {
+            progress.best_time += choice.time.mul_f64(task.occurrences);
+            progress.untuned_time += choice.untuned_time.mul_f64(task.occurrences);
+        }
+        progress.done += 1;
+        progress.finished_tasks += 1;
+        observer.progress(&progress);
+        choices.push(choice);
+    }
+    Ok(choices)
+}
+
+struct Finals<'a> {
+    bench: Box<dyn Bench>,
+    options: &'a TuneOptions,
+    observer: &'a dyn Observer,
+    is_scaled: bool,
+}
+
+impl Finals<'_> {
+    /// Tries a task's finalists; `None` where the untuned candidate itself cannot be timed.
+    fn choice(
+        &mut self,
+        index: usize,
+        task: &Task,
+        search: &Search,
+    ) -> Result<Option<Choice>, TuneError> {
+        let Some(untuned_time) = self.time(index, task, UNTUNED)? else { return Ok(None) };
+        let mut best = (UNTUNED, untuned_time);
+        for candidate in self.finalists(task, search) {
+            match self.time(index, task, candidate)? {
+                Some(time) if time < best.1 => best = (candidate, time),
+                _ => {}
+            }
+        }
+        let needed = untuned_time.mul_f64(1.0 - self.options.least_gain);
+        let (candidate, time) = if best.1 <= needed { best } else { (UNTUNED, untuned_time) };
+        Ok(Some(Choice { candidate, time, untuned_time, trials: search.trials() }))
+    }
+
+    fn finalists(&self, task: &Task, search: &Search) -> Vec<usize> {
+        let (noise, most) = match self.is_scaled {
+            true => (SCALED_NOISE, MAX_SCALED_FINALISTS),
+            false => (NOISE, MAX_FINALISTS),
+        };
+        let contenders = search.contenders(noise);
+        let contenders = contenders.into_iter().filter(|&one| one != UNTUNED).take(most);
+        let all = task.operator.candidates().iter().enumerate();
+        let banned = |candidate: usize| {
+            task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
+        };
+        let unscreened = all
+            .filter(|&(one, description)| {
+                self.is_scaled && !description.can_be_screened && one != UNTUNED && !banned(one)
+            })
+            .map(|(one, _)| one)
+            .take(MAX_UNSCREENED);
+        contenders.chain(unscreened).collect()
+    }
+
+    /// What a candidate takes alone; `None` where it is wrong or cannot be run.
+    fn time(
+        &mut self,
+        index: usize,
+        task: &Task,
+        candidate: usize,
+    ) -> Result<Option<Duration>, TuneError> {
+        if task.operator.compile(candidate).is_err() {
+            return Ok(None);
+        }
+        let mut least = None;
+        for _ in 0..MAX_ATTEMPTS {
+            self.observer.starting(index, candidate).map_err(TuneError::Observer)?;
+            let effort = self.options.final_effort;
+            let trial = self.bench.try_candidate(&*task.operator, candidate, effort)?;
+            let measurement = match &trial {
+                Trial::Measured(measurement) => Some(*measurement),
+                Trial::Wrong { .. } | Trial::Failed(_) => None,
+            };
+            let (stage, bench) = (TrialStage::Alone, 0);
+            let report = TrialReport { task: index, candidate, stage, bench, trial };
+            self.observer.tried(&report).map_err(TuneError::Observer)?;
+            let Some(measurement) = measurement else { return Ok(None) };
+            least = least.into_iter().chain([measurement.time]).min();
+            if measurement.interference <= MAX_INTERFERENCE {
+                break;
+            }
+        }
+        Ok(least)
+    }
+}

@@ -1,0 +1,71 @@
+//! Threads that try candidates, one on each bench.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use weft_device::{Bench, DeviceError, Trial};
+
+use super::observer::Observer;
+use super::task::Task;
+use super::work_queue::WorkQueue;
+
+/// A candidate that is to be tried.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub(super) task: usize,
+    pub(super) candidate: usize,
+    /// How often it was tried before and something interfered.
+    pub(super) attempt: usize,
+}
+
+/// A candidate that was tried.
+pub(super) struct Finished {
+    pub(super) job: Job,
+    /// The bench that tried it; `None` where it did not get that far.
+    pub(super) bench: Option<usize>,
+    pub(super) trial: Result<Trial, Lost>,
+}
+
+/// Why nothing more can be tried.
+pub(super) enum Lost {
+    Device(DeviceError),
+    Observer(String),
+}
+
+/// What each bench is trying.
+pub(super) type Board = Mutex<Vec<Option<(usize, usize)>>>;
+
+/// What all benches share.
+#[derive(Clone, Copy)]
+pub(super) struct Measuring<'a> {
+    pub(super) tasks: &'a [Task],
+    pub(super) effort: Duration,
+    pub(super) from: &'a WorkQueue<Job>,
+    pub(super) board: &'a Board,
+    pub(super) observer: &'a dyn Observer,
+}
+
+impl Measuring<'_> {
+    /// Tries what is in the queue on one bench until the queue is closed or the bench is lost.
+    pub(super) fn run(self, number: usize, bench: &mut dyn Bench, finished: &Sender<Finished>) {
+        while let Some(job) = self.from.pop() {
+            self.show(number, Some((job.task, job.candidate)));
+            let trial = self.observer.starting(job.task, job.candidate).map_err(Lost::Observer);
+            let trial = trial.and_then(|()| {
+                let operator = &*self.tasks[job.task].operator;
+                bench.try_candidate(operator, job.candidate, self.effort).map_err(Lost::Device)
+            });
+            let is_lost = trial.is_err();
+            self.show(number, None);
+            let bench = Some(number);
+            if finished.send(Finished { job, bench, trial }).is_err() || is_lost {
+                return;
+            }
+        }
+    }
+
+    fn show(&self, number: usize, trying: Option<(usize, usize)>) {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)[number] = trying;
+    }
+}

@@ -1,0 +1,73 @@
+//! A tuning session: candidates are compiled on all cores and timed on many partitions at once, until every operator has
+//! its choice.
+
+mod compile;
+mod finals;
+mod measure;
+mod observer;
+mod options;
+mod outcome;
+mod screening;
+mod stop;
+mod task;
+mod work_queue;
+
+pub use observer::{Observer, Phase, Progress, Silent, TrialReport, TrialStage};
+pub use options::{Sharing, TuneOptions};
+pub use outcome::{Choice, Outcome, Statistics};
+pub use stop::Stop;
+pub use task::{Known, Task};
+
+use std::time::Instant;
+
+use weft_device::{DeviceError, TunableDevice};
+
+use crate::search::SearchError;
+
+/// Why a session ended without choices.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// The device cannot be used any more.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// An operator has no candidates that can be searched.
+    #[error("operator '{operator}': {source}")]
+    Search {
+        /// Which one.
+        operator: String,
+        /// What is wrong with its candidates.
+        source: SearchError,
+    },
+    /// The device has no partition of the size.
+    #[error("the device has no partition of exactly {size} cores or SMs to measure on")]
+    NoPartition {
+        /// The size that was asked for.
+        size: usize,
+    },
+    /// What was found could not be written down.
+    #[error("{0}")]
+    Observer(String),
+}
+
+/// Finds the fastest candidate of every task, all of which are for partitions of `size` cores or SMs.
+pub fn tune(
+    device: &dyn TunableDevice,
+    size: usize,
+    tasks: &[Task],
+    options: &TuneOptions,
+    observer: &dyn Observer,
+    stop: &Stop,
+) -> Result<Outcome, TuneError> {
+    let start = Instant::now();
+    let screened = screening::screen(device, size, tasks, options, observer, stop)?;
+    let screening_time = start.elapsed();
+    let choices = finals::decide(device, size, tasks, &screened, options, observer, stop)?;
+    Ok(Outcome {
+        choices,
+        statistics: Statistics {
+            total_time: start.elapsed(),
+            screening_time,
+            ..screened.statistics
+        },
+    })
+}

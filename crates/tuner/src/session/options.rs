@@ -1,0 +1,50 @@
+//! How a session goes about it.
+
+use std::time::Duration;
+
+use crate::search::SearchOptions;
+
+/// How many candidates are timed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Sharing {
+    /// As many as the device has disjoint partitions, at most this many; each on the least partition that tells.
+    AtMost(usize),
+    /// As many as the device has disjoint partitions.
+    #[default]
+    All,
+    /// One at a time, on a partition of the size that is tuned for.
+    OneAtATime,
+}
+
+/// What bounds a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TuneOptions {
+    /// How each operator's candidates are searched.
+    pub search: SearchOptions,
+    /// How many candidates are timed at once.
+    pub sharing: Sharing,
+    /// For how long each candidate is timed.
+    pub effort: Duration,
+    /// For how long those are timed that are left in the end, by themselves.
+    pub final_effort: Duration,
+    /// Threads that compile; all cores where it is `None`.
+    pub compile_threads: Option<usize>,
+    /// After how long no further candidate is begun.
+    pub budget: Option<Duration>,
+    /// The share of the untuned candidate's time that another one must save to be chosen.
+    pub least_gain: f64,
+}
+
+impl Default for TuneOptions {
+    fn default() -> Self {
+        Self {
+            search: SearchOptions::default(),
+            sharing: Sharing::All,
+            effort: Duration::from_millis(10),
+            final_effort: Duration::from_millis(20),
+            compile_threads: None,
+            budget: None,
+            least_gain: 0.01,
+        }
+    }
+}

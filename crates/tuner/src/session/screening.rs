@@ -1,0 +1,268 @@
+//! The first part of a session: candidates are tried side by side, as each operator's search proposes them.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weft_device::{Bench, Trial, TunableDevice};
+
+use super::TuneError;
+use super::compile::compile;
+use super::measure::{Board, Finished, Job, Lost, Measuring};
+use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
+use super::options::{Sharing, TuneOptions};
+use super::outcome::Statistics;
+use super::stop::Stop;
+use super::task::Task;
+use super::work_queue::WorkQueue;
+use crate::search::{self, Search};
+
+/// How often a candidate is tried again because something interfered.
+const MAX_ATTEMPTS: usize = 3;
+
+/// How much slower the control kernel may be before a time does not count.
+const MAX_INTERFERENCE: f64 = 1.10;
+
+/// Candidates in flight for every bench and every thread that compiles, so that none of them waits.
+const AHEAD: usize = 2;
+
+/// How often progress is shown where nothing happens.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What screening found.
+pub(super) struct Screened {
+    pub(super) searches: Vec<Search>,
+    /// Where candidates were timed is smaller than what is tuned for.
+    pub(super) is_scaled: bool,
+    pub(super) statistics: Statistics,
+}
+
+/// Tries candidates side by side until every search has seen enough.
+pub(super) fn screen(
+    device: &dyn TunableDevice,
+    size: usize,
+    tasks: &[Task],
+    options: &TuneOptions,
+    observer: &dyn Observer,
+    stop: &Stop,
+) -> Result<Screened, TuneError> {
+    let bench_size = match options.sharing {
+        Sharing::OneAtATime => size,
+        Sharing::All | Sharing::AtMost(_) => device.screening_size(size),
+    };
+    let is_scaled = bench_size < size;
+    let benches = benches(device, bench_size, options.sharing)?;
+    let searches = tasks
+        .iter()
+        .map(|task| search_of(task, options, is_scaled))
+        .collect::<Result<Vec<_>, _>>()?;
+    let threads = options
+        .compile_threads
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let (to_compile, to_measure) = (WorkQueue::new(), WorkQueue::new());
+    let board = Board::new(vec![None; benches.len()]);
+    let (sender, receiver) = channel();
+    let bench_count = benches.len();
+    thread::scope(|scope| {
+        let compilers: Vec<_> = (0..threads.max(1))
+            .map(|_| {
+                let sender = sender.clone();
+                let (from, to) = (&to_compile, &to_measure);
+                scope.spawn(move || compile(tasks, from, to, &sender))
+            })
+            .collect();
+        let (from, effort) = (&to_measure, options.effort);
+        let measuring = Measuring { tasks, effort, from, board: &board, observer };
+        for (number, mut bench) in benches.into_iter().enumerate() {
+            let sender = sender.clone();
+            scope.spawn(move || measuring.run(number, &mut *bench, &sender));
+        }
+        drop(sender);
+        let mut coordinator = Coordinator {
+            tasks,
+            options,
+            observer,
+            stop,
+            start: Instant::now(),
+            searches,
+            in_flight: 0,
+            window: AHEAD * (bench_count + threads),
+            next_task: 0,
+            statistics: Statistics { benches: bench_count, ..Statistics::default() },
+            board: &board,
+        };
+        let outcome = coordinator.run(&to_compile, &to_measure, &receiver);
+        to_compile.close();
+        to_measure.close();
+        let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default());
+        coordinator.statistics.compile_time = spent.sum();
+        outcome.map(|()| Screened {
+            searches: coordinator.searches,
+            is_scaled,
+            statistics: coordinator.statistics,
+        })
+    })
+}
+
+fn benches(
+    device: &dyn TunableDevice,
+    size: usize,
+    sharing: Sharing,
+) -> Result<Vec<Box<dyn Bench>>, TuneError> {
+    let most = match sharing {
+        Sharing::OneAtATime => 1,
+        Sharing::AtMost(count) => count.max(1),
+        Sharing::All => usize::MAX,
+    };
+    let sets = device.disjoint_partitions(size);
+    if sets.is_empty() {
+        return Err(TuneError::NoPartition { size });
+    }
+    let benches = sets.iter().take(most).map(|units| device.bench(units));
+    Ok(benches.collect::<Result<_, _>>()?)
+}
+
+/// The search of a task, with what is known of it.
+fn search_of(task: &Task, options: &TuneOptions, is_scaled: bool) -> Result<Search, TuneError> {
+    let candidates = task.operator.candidates();
+    let mut search = Search::new(candidates, options.search).map_err(|source| {
+        TuneError::Search { operator: task.operator.key().operator.clone(), source }
+    })?;
+    for known in &task.known {
+        match known.time {
+            Some(time) => search.record(known.candidate, search::Outcome::Time(time)),
+            None => search.ban(known.candidate),
+        }
+    }
+    // What tells nothing on a smaller partition is left to the finals.
+    let unscreened = candidates.iter().enumerate().filter(|(_, one)| !one.can_be_screened);
+    if is_scaled {
+        unscreened.for_each(|(candidate, _)| search.ban(candidate));
+    }
+    Ok(search)
+}
+
+struct Coordinator<'a> {
+    tasks: &'a [Task],
+    options: &'a TuneOptions,
+    observer: &'a dyn Observer,
+    stop: &'a Stop,
+    start: Instant,
+    searches: Vec<Search>,
+    in_flight: usize,
+    window: usize,
+    next_task: usize,
+    statistics: Statistics,
+    board: &'a Board,
+}
+
+impl Coordinator<'_> {
+    fn run(
+        &mut self,
+        to_compile: &WorkQueue<Job>,
+        to_measure: &WorkQueue<Job>,
+        finished: &Receiver<Finished>,
+    ) -> Result<(), TuneError> {
+        loop {
+            if !self.is_over() {
+                self.fill(to_compile);
+            }
+            if self.in_flight == 0 {
+                return Ok(());
+            }
+            match finished.recv_timeout(TICK) {
+                Ok(finished) => self.finish(finished, to_measure)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            self.observer.progress(&self.progress());
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let is_late = self.options.budget.is_some_and(|budget| self.start.elapsed() >= budget);
+        is_late || self.stop.is_asked()
+    }
+
+    /// Has every search propose in turn until enough is in flight.
+    fn fill(&mut self, to_compile: &WorkQueue<Job>) {
+        let mut idle = 0;
+        while self.in_flight < self.window && idle < self.tasks.len() {
+            let task = self.next_task;
+            self.next_task = (task + 1) % self.tasks.len();
+            let Some(candidate) = self.searches[task].propose(1).pop() else {
+                idle += 1;
+                continue;
+            };
+            idle = 0;
+            self.in_flight += 1;
+            to_compile.push(Job { task, candidate, attempt: 0 });
+        }
+    }
+
+    fn finish(
+        &mut self,
+        Finished { job, bench, trial }: Finished,
+        to_measure: &WorkQueue<Job>,
+    ) -> Result<(), TuneError> {
+        self.in_flight -= 1;
+        let trial = match trial {
+            Ok(trial) => trial,
+            Err(Lost::Device(error)) => return Err(error.into()),
+            Err(Lost::Observer(why)) => return Err(TuneError::Observer(why)),
+        };
+        self.statistics.trials += 1;
+        let outcome = match &trial {
+            Trial::Measured(measurement) => {
+                let is_disturbed = measurement.interference > MAX_INTERFERENCE;
+                if is_disturbed && job.attempt < MAX_ATTEMPTS && !self.is_over() {
+                    self.statistics.repeated += 1;
+                    self.in_flight += 1;
+                    to_measure.push(Job { attempt: job.attempt + 1, ..job });
+                    return Ok(());
+                }
+                search::Outcome::Time(measurement.time)
+            }
+            Trial::Wrong { .. } => {
+                self.statistics.wrong += 1;
+                search::Outcome::Disqualified
+            }
+            Trial::Failed(_) => {
+                self.statistics.failed += 1;
+                search::Outcome::Disqualified
+            }
+        };
+        self.searches[job.task].record(job.candidate, outcome);
+        let report = TrialReport {
+            task: job.task,
+            candidate: job.candidate,
+            stage: TrialStage::Screened,
+            bench: bench.unwrap_or(0),
+            trial,
+        };
+        self.observer.tried(&report).map_err(TuneError::Observer)
+    }
+
+    fn progress(&self) -> Progress {
+        let time = |read: &dyn Fn(&Search) -> Option<Duration>| {
+            let both = self.searches.iter().zip(self.tasks);
+            both.filter_map(|(search, task)| Some(read(search)?.mul_f64(task.occurrences))).sum()
+        };
+        let left = |search: &Search| match search.is_done() {
+            true => 0,
+            false => self.options.search.max_trials.saturating_sub(search.trials()),
+        };
+        let done = self.statistics.trials;
+        let expected = done + self.searches.iter().map(left).sum::<usize>();
+        Progress {
+            phase: Phase::Screening,
+            done,
+            expected,
+            finished_tasks: self.searches.iter().filter(|search| search.is_done()).count(),
+            tasks: self.tasks.len(),
+            best_time: time(&|search| Some(search.best()?.1)),
+            untuned_time: time(&Search::reference),
+            benches: self.board.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone(),
+        }
+    }
+}
