@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use weft_cpu::{CpuDevice, peak_gflops};
 use weft_cuda::{CudaDevice, CudaOptions, Precision};
-use weft_device::{Device, DeviceError, LoadedModel, UnitSet};
+use weft_device::{Device, DeviceError, LoadedModel, TunableDevice, UnitSet};
 use weft_ir::Graph;
 
 use crate::kernel_options::KernelOptions;
@@ -92,6 +92,14 @@ impl OpenDevice {
         match self {
             OpenDevice::Cpu(device) => device,
             OpenDevice::Cuda(device) => device,
+        }
+    }
+
+    /// The device, for those who tune its kernels.
+    pub(crate) fn as_tunable(&self) -> Result<&dyn TunableDevice> {
+        match self {
+            OpenDevice::Cpu(_) => bail!("kernels of a CPU cannot be tuned"),
+            OpenDevice::Cuda(device) => Ok(device),
         }
     }
 

@@ -44,6 +44,8 @@ enum Command {
     Profile(commands::profile::Options),
     /// Look at the tuning database; export, import, merge and prune it
     Tuning(commands::tuning::Options),
+    /// Find the fastest kernels for the share of the device that models will get
+    Tune(commands::tune::Options),
     /// Divide a device among the models of a workload so that every objective holds, and draw the plan
     Plan(commands::plan::Options),
     /// Run scheduling policies side by side on a workload, under virtual time
@@ -79,6 +81,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Bench(command) => bench::run(command)?,
         Command::Profile(options) => commands::profile::run(options)?,
         Command::Tuning(options) => commands::tuning::run(options)?,
+        Command::Tune(options) => commands::tune::run(options)?,
         Command::Plan(options) => return commands::plan::run(options),
         Command::Simulate(options) => commands::simulate::run(options)?,
         Command::Load(options) => return commands::load::run(options),

@@ -3,5 +3,8 @@
 pub mod choices;
 pub mod cost_model;
 pub mod database;
+mod recorder;
 pub mod search;
 pub mod session;
+
+pub use recorder::Recorder;

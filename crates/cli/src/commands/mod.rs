@@ -13,4 +13,5 @@ pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod top;
 pub(crate) mod tuning;
+pub(crate) mod tune;
 pub(crate) mod zoo;

@@ -140,7 +140,9 @@ impl Finals<'_> {
         }
         let mut least = None;
         for _ in 0..MAX_ATTEMPTS {
-            self.observer.starting(index, candidate).map_err(TuneError::Observer)?;
+            if !self.observer.starting(index, candidate).map_err(TuneError::Observer)? {
+                return Ok(None);
+            }
             let effort = self.options.final_effort;
             let trial = self.bench.try_candidate(&*task.operator, candidate, effort)?;
             let measurement = match &trial {

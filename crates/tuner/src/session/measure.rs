@@ -33,6 +33,9 @@ pub(super) enum Lost {
     Observer(String),
 }
 
+/// Why a candidate that may be fast is not tried.
+pub(super) const BANNED: &str = "processes have ended while they tried it";
+
 /// What each bench is trying.
 pub(super) type Board = Mutex<Vec<Option<(usize, usize)>>>;
 
@@ -52,9 +55,13 @@ impl Measuring<'_> {
         while let Some(job) = self.from.pop() {
             self.show(number, Some((job.task, job.candidate)));
             let trial = self.observer.starting(job.task, job.candidate).map_err(Lost::Observer);
-            let trial = trial.and_then(|()| {
+            let trial = trial.and_then(|may_run| {
                 let operator = &*self.tasks[job.task].operator;
-                bench.try_candidate(operator, job.candidate, self.effort).map_err(Lost::Device)
+                match may_run {
+                    true => bench.try_candidate(operator, job.candidate, self.effort),
+                    false => Ok(Trial::Failed(BANNED.to_string())),
+                }
+                .map_err(Lost::Device)
             });
             let is_lost = trial.is_err();
             self.show(number, None);

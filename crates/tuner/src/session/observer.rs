@@ -60,8 +60,8 @@ pub struct Progress {
 
 /// Watches a session. Calls come from many threads; an error ends the session.
 pub trait Observer: Sync {
-    /// A candidate is about to be run, which may be the last thing that this process does.
-    fn starting(&self, task: usize, candidate: usize) -> Result<(), String>;
+    /// A candidate is about to be run, which may be the last thing that this process does; `false` where it must not be.
+    fn starting(&self, task: usize, candidate: usize) -> Result<bool, String>;
 
     /// A candidate was tried.
     fn tried(&self, report: &TrialReport) -> Result<(), String>;
@@ -75,8 +75,8 @@ pub trait Observer: Sync {
 pub struct Silent;
 
 impl Observer for Silent {
-    fn starting(&self, _task: usize, _candidate: usize) -> Result<(), String> {
-        Ok(())
+    fn starting(&self, _task: usize, _candidate: usize) -> Result<bool, String> {
+        Ok(true)
     }
 
     fn tried(&self, _report: &TrialReport) -> Result<(), String> {

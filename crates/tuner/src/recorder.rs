@@ -1,0 +1,101 @@
+//! What a session finds, written to a tuning database as it is found.
+
+use weft_device::{Platform, Trial};
+
+use crate::database::{
+    self, Claim, Database, DatabaseError, Method, TaskKey, TrialRecord, unix_ms_now,
+};
+use crate::session::{self, Known, Task, TrialReport, TrialStage};
+
+/// Writes down the trials and the choices of one session.
+pub struct Recorder<'a> {
+    database: &'a Database,
+    /// In the session's order.
+    keys: Vec<TaskKey>,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for a session over these tasks, on partitions of one size of a platform.
+    pub fn new(database: &'a Database, platform: &Platform, size: usize, tasks: &[Task]) -> Self {
+        let key = |task: &Task| TaskKey {
+            platform: platform.clone(),
+            operator: task.operator.key().clone(),
+            partition_size: size,
+        };
+        Self { database, keys: tasks.iter().map(key).collect() }
+    }
+
+    /// Tells every task what is known of its candidates, so that nothing is tried twice.
+    pub fn recall(&self, tasks: &mut [Task]) -> Result<(), DatabaseError> {
+        for (task, key) in tasks.iter_mut().zip(&self.keys) {
+            let trials = self.database.known_trials(key)?;
+            let candidates = task.operator.candidates();
+            let known = trials.iter().filter_map(|trial| {
+                let candidate = candidates.iter().position(|one| one.name == trial.candidate)?;
+                let time = match (trial.is_banned(), trial.record.as_ref().map(|it| &it.outcome)) {
+                    (true, _) => None,
+                    (false, Some(database::Outcome::Measured(measurement))) => {
+                        Some(measurement.time)
+                    }
+                    (false, _) => return None,
+                };
+                Some(Known { candidate, time })
+            });
+            task.known = known.collect();
+        }
+        Ok(())
+    }
+
+    /// Notes that a candidate is about to be run; `false` where it must not be.
+    pub fn starting(
+        &self,
+        tasks: &[Task],
+        task: usize,
+        candidate: usize,
+    ) -> Result<bool, DatabaseError> {
+        let name = &tasks[task].operator.candidates()[candidate].name;
+        Ok(self.database.start_trial(&self.keys[task], name)? != Claim::Banned)
+    }
+
+    /// Notes what came of a trial.
+    pub fn tried(&self, tasks: &[Task], report: &TrialReport) -> Result<(), DatabaseError> {
+        let description = &tasks[report.task].operator.candidates()[report.candidate];
+        let outcome = match &report.trial {
+            Trial::Measured(measurement) => database::Outcome::Measured(*measurement),
+            Trial::Wrong { error } => database::Outcome::Wrong { error: *error },
+            Trial::Failed(why) => database::Outcome::Failed(why.clone()),
+        };
+        let record = TrialRecord {
+            outcome,
+            method: match report.stage {
+                TrialStage::Screened => Method::Screened,
+                TrialStage::Alone => Method::Alone,
+            },
+            features: description.features.clone(),
+            recorded_unix_ms: unix_ms_now(),
+        };
+        self.database.record_trial(&self.keys[report.task], &description.name, &record)
+    }
+
+    /// Notes what was chosen in the end.
+    pub fn chosen(
+        &self,
+        tasks: &[Task],
+        choices: &[Option<session::Choice>],
+    ) -> Result<(), DatabaseError> {
+        for ((task, key), choice) in tasks.iter().zip(&self.keys).zip(choices) {
+            let Some(choice) = choice else { continue };
+            let candidates = task.operator.candidates();
+            let record = database::Choice {
+                candidate: candidates[choice.candidate].name.clone(),
+                time: choice.time,
+                untuned_candidate: candidates[0].name.clone(),
+                untuned_time: choice.untuned_time,
+                trials: u32::try_from(choice.trials).unwrap_or(u32::MAX),
+                recorded_unix_ms: unix_ms_now(),
+            };
+            self.database.record_choice(key, &record)?;
+        }
+        Ok(())
+    }
+}
