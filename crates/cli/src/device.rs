@@ -96,11 +96,24 @@ impl OpenDevice {
     }
 
     /// The device, for those who tune its kernels.
-    pub(crate) fn as_tunable(&self) -> Result<&dyn TunableDevice> {
+    pub(crate) fn as_tunable(&self) -> &dyn TunableDevice {
         match self {
-            OpenDevice::Cpu(_) => bail!("kernels of a CPU cannot be tuned"),
-            OpenDevice::Cuda(device) => Ok(device),
+            OpenDevice::Cpu(device) => device,
+            OpenDevice::Cuda(device) => device,
         }
+    }
+
+    /// Has a process on every core compile kernels from now on, where the device compiles any.
+    pub(crate) fn start_compile_helpers(&self) -> Result<()> {
+        let OpenDevice::Cuda(device) = self else { return Ok(()) };
+        let program = std::env::current_exe().context("where this program lies")?;
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        let command = || {
+            let mut command = std::process::Command::new(&program);
+            command.arg("compile-kernels");
+            command
+        };
+        Ok(device.start_compile_helpers(count, command)?)
     }
 
     /// The device, for those who share it, and the way to load models onto it.

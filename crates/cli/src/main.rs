@@ -62,6 +62,9 @@ enum Command {
     Key(commands::key::Options),
     /// Load and run a small bundled zoo
     Demo(commands::demo::Options),
+    /// Compile kernels for the process that started this one
+    #[command(hide = true)]
+    CompileKernels,
     /// Show what is here: devices, their units, their instruction sets
     Devices(commands::devices::Options),
 }
@@ -90,6 +93,9 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Check(options) => return commands::check::run(options),
         Command::Key(options) => commands::key::run(options)?,
         Command::Demo(options) => commands::demo::run(options)?,
+        Command::CompileKernels => {
+            weft_cuda::compiler::help(std::io::stdin().lock(), std::io::stdout().lock())?;
+        }
         Command::Devices(options) => commands::devices::run(options)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -22,7 +22,7 @@
 //   STORAGE, MATH                    how numbers are stored and multiplied
 //   BY_WARPGROUP, BULK_LEFT, BULK_RIGHT, REDUCTION, GROUP    as above
 //   TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES      the tile; ROW_BYTES of k per step: 64 or 128
-//   CONVOLUTION, CHANNELS, TAPS, KERNEL_X, IS_DILATED        the image; TAPS of a filter, KERNEL_X of its rows
+//   CONVOLUTION, TAPS, KERNEL_X, IS_DILATED                  the image; TAPS of a filter, KERNEL_X of its rows
 //   LOAD_BYTES, RIGHT_LOAD_BYTES     of one load from `left` and from `right`: 4, 8 or 16
 //   RIGHT_BY_ROWS, RIGHT_IS_WEIGHTS  the right matrix
 //   STORE_ELEMENTS, ACTIVATION, HAS_BIAS, BIAS, HAS_RESIDUAL what follows the sums; BIAS is the bias's type

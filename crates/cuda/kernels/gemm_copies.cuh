@@ -41,7 +41,7 @@ struct LeftLoader {
             u32 output_y = divided(pixel, p.by_output_width);
             u32 output_x = pixel - output_y * p.by_output_width.divisor;
             int first_y = (int)output_y * p.stride_y - p.pad_y, first_x = (int)output_x * p.stride_x - p.pad_x;
-            offset[i] = (((int)image * p.height + first_y) * p.width + first_x) * CHANNELS;
+            offset[i] = (((int)image * p.height + first_y) * p.width + first_x) * (int)p.by_channels.divisor;
             // A row past the end lies outside of every image.
             if (row >= p.m) first_y = -(1 << 24);
 #if USES_TAP_MASKS
@@ -64,9 +64,9 @@ struct LeftLoader {
         int row = threadIdx.x / LEFT_COLUMNS;
         int chunk = column * LOAD_BYTES / 16, inside = column * LOAD_BYTES % 16;
 #if CONVOLUTION
-        u32 tap = (u32)k / CHANNELS, channel = (u32)k % CHANNELS;
+        u32 tap = divided(k, p.by_channels), channel = k - tap * p.by_channels.divisor;
         int dy = tap / KERNEL_X * (IS_DILATED ? p.dilation_y : 1), dx = tap % KERNEL_X * (IS_DILATED ? p.dilation_x : 1);
-        int shift = (dy * p.width + dx) * CHANNELS + channel;
+        int shift = (dy * p.width + dx) * (int)p.by_channels.divisor + (int)channel;
 #endif
 #pragma unroll
         for (int i = 0; i < LEFT_LOADS; i++, row += LEFT_ROWS) {

@@ -5,7 +5,7 @@ struct Problem {
     int left_stride, right_stride, output_stride;
     int height, width;
     int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
-    Divider by_output_width, by_output_area;
+    Divider by_output_width, by_output_area, by_channels;
     int steps, steps_per_split;
     i64 left_step, right_step, output_step;
     ActivationParameters activation;

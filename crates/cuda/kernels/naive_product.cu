@@ -3,7 +3,7 @@
 //
 // Parameters:
 //   STORAGE, BIAS, ACTIVATION, HAS_BIAS, HAS_RESIDUAL, GROUP, RIGHT_BY_ROWS    as for `gemm.cu`
-//   CONVOLUTION, CHANNELS, KERNEL_X                                            the image
+//   CONVOLUTION, KERNEL_X                                                      the image
 
 extern "C" __global__ void naive_product(const __grid_constant__ Problem p, const __grid_constant__ Operands operands) {
     i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -16,16 +16,16 @@ extern "C" __global__ void naive_product(const __grid_constant__ Problem p, cons
     const STORAGE *right = operands.of[group].right + stacked * p.right_step;
 #if CONVOLUTION
     int output_width = (int)p.by_output_width.divisor, output_area = (int)p.by_output_area.divisor;
-    int image = m / output_area, pixel = m % output_area;
+    int channels = (int)p.by_channels.divisor, image = m / output_area, pixel = m % output_area;
     int first_y = pixel / output_width * p.stride_y - p.pad_y, first_x = pixel % output_width * p.stride_x - p.pad_x;
 #endif
     double sum = 0;
     for (int k = 0; k < p.k; k++) {
 #if CONVOLUTION
-        int tap = k / CHANNELS, channel = k % CHANNELS;
+        int tap = k / channels, channel = k % channels;
         int y = first_y + tap / KERNEL_X * p.dilation_y, x = first_x + tap % KERNEL_X * p.dilation_x;
         bool is_inside = y >= 0 && y < p.height && x >= 0 && x < p.width;
-        i64 place = (((i64)image * p.height + y) * p.width + x) * CHANNELS + channel;
+        i64 place = (((i64)image * p.height + y) * p.width + x) * channels + channel;
         float factor = is_inside ? to_float(left[place]) : 0.f;
 #else
         float factor = to_float(left[(i64)m * p.left_stride + k]);

@@ -1,5 +1,6 @@
 //! A GPU as a device: its units are groups of SMs.
 
+use std::process::Command;
 use std::sync::Arc;
 
 use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
@@ -79,6 +80,15 @@ impl CudaDevice {
     /// The partition over a set of units, with all that it offers beyond [`Partition`].
     pub fn cuda_partition(&self, units: &UnitSet) -> Result<Arc<CudaPartition>, DeviceError> {
         Ok(Arc::new(CudaPartition { gpu: self.gpu.clone(), lane: self.gpu.lane(units)? }))
+    }
+
+    /// Has so many further processes compile kernels from now on, each of which runs [`crate::compiler::help`].
+    pub fn start_compile_helpers(
+        &self,
+        count: usize,
+        command: impl Fn() -> Command,
+    ) -> std::io::Result<()> {
+        self.gpu.kernels.compiler().start_helpers(count, command)
     }
 
     /// Makes partitions ahead of their use.

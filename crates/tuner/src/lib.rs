@@ -3,8 +3,10 @@
 pub mod choices;
 pub mod cost_model;
 pub mod database;
+mod experience;
 mod recorder;
 pub mod search;
 pub mod session;
 
+pub use experience::experience;
 pub use recorder::Recorder;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Compiler;
-use crate::driver::{Context, CudaError, Kernel, Version};
+use crate::driver::{Context, CudaError, Kernel};
 use crate::launch::KernelSource;
 
 /// How many kernels are kept loaded at once; past it, those that no plan uses are unloaded.
@@ -23,9 +23,9 @@ impl Kernels {
         Self { context, compiler, loaded: Mutex::default() }
     }
 
-    /// The compiler's version.
-    pub fn compiler_version(&self) -> Version {
-        self.compiler.version()
+    /// The compiler.
+    pub fn compiler(&self) -> &Compiler {
+        &self.compiler
     }
 
     /// Compiles and loads all that are not loaded yet, on many threads; the first error in the order asked for ends

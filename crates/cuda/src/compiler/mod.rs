@@ -1,22 +1,28 @@
 //! Kernel templates become machine code: compiled for the chip at hand, on many threads, once per content.
 
 mod cache;
+mod frame;
+mod helpers;
 mod kernels;
 mod nvrtc;
 mod program;
 
+use std::io;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 pub use cache::KernelCache;
+pub use helpers::help;
 pub use kernels::Kernels;
 pub use program::Program;
 
 use crate::driver::{CompileFailure, CudaError, Version};
 use crate::launch::KernelSource;
 use crate::library::Libraries;
+use helpers::Helpers;
 use nvrtc::Nvrtc;
 
 /// How many kernels are compiled at once, on however many cores.
@@ -27,6 +33,7 @@ pub struct Compiler {
     nvrtc: Nvrtc,
     include_folder: PathBuf,
     cache: Option<KernelCache>,
+    helpers: OnceLock<Helpers>,
 }
 
 impl Compiler {
@@ -41,12 +48,21 @@ impl Compiler {
         cache: Option<KernelCache>,
     ) -> Result<Self, CudaError> {
         let nvrtc = Nvrtc::load(libraries)?;
-        Ok(Self { nvrtc, include_folder: libraries.include_folder()?, cache })
+        let include_folder = libraries.include_folder()?;
+        Ok(Self { nvrtc, include_folder, cache, helpers: OnceLock::new() })
     }
 
     /// The compiler's version.
     pub fn version(&self) -> Version {
         self.nvrtc.version()
+    }
+
+    /// Has so many further processes compile from now on, each of which runs [`help`] on its standard input and output.
+    /// One that ends is not missed.
+    pub fn start_helpers(&self, count: usize, command: impl Fn() -> Command) -> io::Result<()> {
+        let helpers = Helpers::start(count, command)?;
+        let _ = self.helpers.set(helpers);
+        Ok(())
     }
 
     /// The machine code of a kernel for an architecture such as `sm_90`.
@@ -56,8 +72,9 @@ impl Compiler {
         if let Some(code) = self.cache.as_ref().and_then(|cache| cache.read(key)) {
             return Ok(code);
         }
-        let code =
-            self.nvrtc.compile(&program).map_err(|log| failure(source, architecture, log))?;
+        let helped = self.helpers.get().and_then(|helpers| helpers.compile(&program));
+        let compiled = helped.unwrap_or_else(|| self.nvrtc.compile(&program));
+        let code = compiled.map_err(|log| failure(source, architecture, log))?;
         if let Some(cache) = &self.cache {
             cache.write(key, &code);
         }

@@ -1,9 +1,8 @@
 //! Products computed plainly: `naive_product.cu`.
 
-use super::gemm::{GemmProblem, Left, Operands, product_arguments};
+use super::gemm::{GemmProblem, Left, Operands, epilogue_activation, product_arguments};
 use crate::Storage;
 use crate::choosing::Wanted;
-use crate::kernels::activation::activation;
 use crate::launch::{Candidate, KernelSource, Launch};
 
 const TEXT: &str = concat!(
@@ -14,10 +13,12 @@ const TEXT: &str = concat!(
 
 const THREADS: usize = 256;
 
-/// The plain way to compute products, where a search will hold others to it. The problem is one that `gemm.cu` supports.
+/// The plain way to compute products, where a search will hold others to it. The first `workspace_from` bytes of the
+/// step's workspace belong to somebody else.
 pub(crate) fn naive_product(
     problem: &GemmProblem,
     operands: &[Operands],
+    workspace_from: usize,
     wanted: &Wanted,
 ) -> Option<Candidate> {
     let is_needed = *wanted == Wanted::All && problem.is_supported();
@@ -32,24 +33,23 @@ pub(crate) fn naive_product(
             cluster: [1, 1, 1],
             arguments: product_arguments(problem, 1, operands).to_vec(),
         };
-        Candidate::new("naive product", vec![launch], 0)
+        Candidate::new("naive product", vec![launch], workspace_from)
     })
 }
 
 fn source(problem: &GemmProblem, group: usize) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
-    let (channels, kernel) = match problem.left {
-        Left::Matrix { .. } => (1, [1, 1]),
-        Left::Image(image) => (image.channels, image.kernel),
+    let kernel = match problem.left {
+        Left::Matrix { .. } => [1, 1],
+        Left::Image(image) => image.kernel,
     };
     let defines = vec![
         ("STORAGE", problem.precision.storage().cuda_name().to_string()),
         ("GROUP", group.to_string()),
         ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
-        ("CHANNELS", channels.to_string()),
         ("KERNEL_X", kernel[1].to_string()),
         ("RIGHT_BY_ROWS", flag(problem.right.by_rows)),
-        ("ACTIVATION", activation(problem.activation).0.to_string()),
+        ("ACTIVATION", epilogue_activation(problem.activation).0.to_string()),
         ("HAS_BIAS", flag(problem.bias.is_some())),
         ("BIAS", problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()),
         ("HAS_RESIDUAL", flag(problem.has_residual)),

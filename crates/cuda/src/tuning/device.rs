@@ -24,7 +24,7 @@ impl TunableDevice for CudaDevice {
     fn platform(&self) -> Platform {
         let gpu = self.gpu();
         let chip = gpu.context.chip();
-        let versions = (gpu.kernels.compiler_version(), gpu.context.driver_version());
+        let versions = (gpu.kernels.compiler().version(), gpu.context.driver_version());
         let cuda = format!("CUDA {}, NVRTC {}", versions.1, versions.0);
         Platform {
             chip: format!(

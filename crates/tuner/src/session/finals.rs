@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use weft_device::{Bench, Trial, TunableDevice};
 
-use super::TuneError;
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::TuneOptions;
 use super::outcome::Choice;
 use super::screening::Screened;
 use super::stop::Stop;
 use super::task::Task;
+use super::{Assignment, TuneError};
 use crate::search::Search;
 
 /// How far from the best a candidate may be in screening to be tried alone.
@@ -39,8 +39,7 @@ const MAX_ATTEMPTS: usize = 3;
 /// Decides for each task.
 pub(super) fn decide(
     device: &dyn TunableDevice,
-    size: usize,
-    tasks: &[Task],
+    Assignment { size, tasks, .. }: Assignment<'_>,
     screened: &Screened,
     options: &TuneOptions,
     observer: &dyn Observer,
@@ -61,7 +60,7 @@ pub(super) fn decide(
         untuned_time: Duration::ZERO,
         benches: Vec::new(),
     };
-    for (index, (task, search)) in tasks.iter().zip(&screened.searches).enumerate() {
+    for (index, (task, search)) in tasks.iter().zip(screened.effort.searches()).enumerate() {
         // A search that was ended before it began has nothing to say.
         let has_begun = search.best().is_some();
         let choice = match has_begun || !stop.is_asked() {

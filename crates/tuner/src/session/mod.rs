@@ -3,6 +3,8 @@
 
 mod compile;
 mod finals;
+mod interference;
+mod learning;
 mod measure;
 mod observer;
 mod options;
@@ -22,6 +24,7 @@ use std::time::Instant;
 
 use weft_device::{DeviceError, TunableDevice};
 
+use crate::cost_model::TrainingRows;
 use crate::search::SearchError;
 
 /// Why a session ended without choices.
@@ -49,19 +52,29 @@ pub enum TuneError {
     Observer(String),
 }
 
-/// Finds the fastest candidate of every task, all of which are for partitions of `size` cores or SMs.
+/// What a session is to find.
+#[derive(Clone, Copy)]
+pub struct Assignment<'a> {
+    /// The partitions that it tunes for have so many cores or SMs.
+    pub size: usize,
+    /// The operators.
+    pub tasks: &'a [Task],
+    /// What others took on the same platform, for the cost model to begin with.
+    pub experience: &'a TrainingRows,
+}
+
+/// Finds the fastest candidate of every task.
 pub fn tune(
     device: &dyn TunableDevice,
-    size: usize,
-    tasks: &[Task],
+    assignment: Assignment<'_>,
     options: &TuneOptions,
     observer: &dyn Observer,
     stop: &Stop,
 ) -> Result<Outcome, TuneError> {
     let start = Instant::now();
-    let screened = screening::screen(device, size, tasks, options, observer, stop)?;
+    let screened = screening::screen(device, assignment, options, observer, stop)?;
     let screening_time = start.elapsed();
-    let choices = finals::decide(device, size, tasks, &screened, options, observer, stop)?;
+    let choices = finals::decide(device, assignment, &screened, options, observer, stop)?;
     Ok(Outcome {
         choices,
         statistics: Statistics {

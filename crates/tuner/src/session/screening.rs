@@ -1,13 +1,15 @@
 //! The first part of a session: candidates are tried side by side, as each operator's search proposes them.
 
+use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use weft_device::{Bench, Trial, TunableDevice};
 
-use super::TuneError;
 use super::compile::compile;
+use super::interference::Interference;
+use super::learning::Learning;
 use super::measure::{Board, Finished, Job, Lost, Measuring};
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::{Sharing, TuneOptions};
@@ -15,23 +17,21 @@ use super::outcome::Statistics;
 use super::stop::Stop;
 use super::task::Task;
 use super::work_queue::WorkQueue;
-use crate::search::{self, Search};
+use super::{Assignment, TuneError};
+use crate::search::{self, Effort, Proposal, Search};
 
 /// How often a candidate is tried again because something interfered.
 const MAX_ATTEMPTS: usize = 3;
 
-/// How much slower the control kernel may be before a time does not count.
-const MAX_INTERFERENCE: f64 = 1.10;
-
 /// Candidates in flight for every bench and every thread that compiles, so that none of them waits.
 const AHEAD: usize = 2;
 
-/// How often progress is shown where nothing happens.
+/// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 
 /// What screening found.
 pub(super) struct Screened {
-    pub(super) searches: Vec<Search>,
+    pub(super) effort: Effort,
     /// Where candidates were timed is smaller than what is tuned for.
     pub(super) is_scaled: bool,
     pub(super) statistics: Statistics,
@@ -40,8 +40,7 @@ pub(super) struct Screened {
 /// Tries candidates side by side until every search has seen enough.
 pub(super) fn screen(
     device: &dyn TunableDevice,
-    size: usize,
-    tasks: &[Task],
+    Assignment { size, tasks, experience }: Assignment<'_>,
     options: &TuneOptions,
     observer: &dyn Observer,
     stop: &Stop,
@@ -52,10 +51,11 @@ pub(super) fn screen(
     };
     let is_scaled = bench_size < size;
     let benches = benches(device, bench_size, options.sharing)?;
-    let searches = tasks
-        .iter()
-        .map(|task| search_of(task, options, is_scaled))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut effort = Effort::new(options.search.max_trials.saturating_mul(tasks.len()));
+    for task in tasks {
+        effort.add(search_of(task, options, is_scaled)?, task.occurrences);
+    }
+    let learning = Learning::begin(experience, options.search.seed, &mut effort);
     let threads = options
         .compile_threads
         .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -71,8 +71,8 @@ pub(super) fn screen(
                 scope.spawn(move || compile(tasks, from, to, &sender))
             })
             .collect();
-        let (from, effort) = (&to_measure, options.effort);
-        let measuring = Measuring { tasks, effort, from, board: &board, observer };
+        let measuring =
+            Measuring { tasks, effort: options.effort, from: &to_measure, board: &board, observer };
         for (number, mut bench) in benches.into_iter().enumerate() {
             let sender = sender.clone();
             scope.spawn(move || measuring.run(number, &mut *bench, &sender));
@@ -84,10 +84,12 @@ pub(super) fn screen(
             observer,
             stop,
             start: Instant::now(),
-            searches,
+            effort,
+            learning,
+            interference: Interference::default(),
             in_flight: 0,
             window: AHEAD * (bench_count + threads),
-            next_task: 0,
+            shown: Instant::now(),
             statistics: Statistics { benches: bench_count, ..Statistics::default() },
             board: &board,
         };
@@ -97,7 +99,7 @@ pub(super) fn screen(
         let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default());
         coordinator.statistics.compile_time = spent.sum();
         outcome.map(|()| Screened {
-            searches: coordinator.searches,
+            effort: coordinator.effort,
             is_scaled,
             statistics: coordinator.statistics,
         })
@@ -130,7 +132,7 @@ fn search_of(task: &Task, options: &TuneOptions, is_scaled: bool) -> Result<Sear
     })?;
     for known in &task.known {
         match known.time {
-            Some(time) => search.record(known.candidate, search::Outcome::Time(time)),
+            Some(time) => search.recall(known.candidate, search::Outcome::Time(time)),
             None => search.ban(known.candidate),
         }
     }
@@ -148,10 +150,13 @@ struct Coordinator<'a> {
     observer: &'a dyn Observer,
     stop: &'a Stop,
     start: Instant,
-    searches: Vec<Search>,
+    effort: Effort,
+    learning: Learning<'a>,
+    interference: Interference,
     in_flight: usize,
     window: usize,
-    next_task: usize,
+    /// When progress was last shown.
+    shown: Instant,
     statistics: Statistics,
     board: &'a Board,
 }
@@ -175,7 +180,10 @@ impl Coordinator<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            self.observer.progress(&self.progress());
+            if self.shown.elapsed() >= TICK {
+                self.observer.progress(&self.progress());
+                self.shown = Instant::now();
+            }
         }
     }
 
@@ -184,19 +192,16 @@ impl Coordinator<'_> {
         is_late || self.stop.is_asked()
     }
 
-    /// Has every search propose in turn until enough is in flight.
+    /// Has the searches propose until enough is in flight.
     fn fill(&mut self, to_compile: &WorkQueue<Job>) {
-        let mut idle = 0;
-        while self.in_flight < self.window && idle < self.tasks.len() {
-            let task = self.next_task;
-            self.next_task = (task + 1) % self.tasks.len();
-            let Some(candidate) = self.searches[task].propose(1).pop() else {
-                idle += 1;
-                continue;
-            };
-            idle = 0;
+        let wanted = self.window.saturating_sub(self.in_flight);
+        // Asked for in batches, so that proposals are weighed against each other.
+        if wanted * 2 < self.window && self.in_flight > 0 {
+            return;
+        }
+        for Proposal { operator, candidate } in self.effort.next(wanted) {
             self.in_flight += 1;
-            to_compile.push(Job { task, candidate, attempt: 0 });
+            to_compile.push(Job { task: operator, candidate, attempt: 0 });
         }
     }
 
@@ -214,7 +219,7 @@ impl Coordinator<'_> {
         self.statistics.trials += 1;
         let outcome = match &trial {
             Trial::Measured(measurement) => {
-                let is_disturbed = measurement.interference > MAX_INTERFERENCE;
+                let is_disturbed = self.interference.is_unusual(measurement.interference);
                 if is_disturbed && job.attempt < MAX_ATTEMPTS && !self.is_over() {
                     self.statistics.repeated += 1;
                     self.in_flight += 1;
@@ -232,7 +237,9 @@ impl Coordinator<'_> {
                 search::Outcome::Disqualified
             }
         };
-        self.searches[job.task].record(job.candidate, outcome);
+        let proposal = Proposal { operator: job.task, candidate: job.candidate };
+        self.effort.record(proposal, outcome);
+        self.learning.note(&mut self.effort);
         let report = TrialReport {
             task: job.task,
             candidate: job.candidate,
@@ -245,7 +252,7 @@ impl Coordinator<'_> {
 
     fn progress(&self) -> Progress {
         let time = |read: &dyn Fn(&Search) -> Option<Duration>| {
-            let both = self.searches.iter().zip(self.tasks);
+            let both = self.effort.searches().zip(self.tasks);
             both.filter_map(|(search, task)| Some(read(search)?.mul_f64(task.occurrences))).sum()
         };
         let left = |search: &Search| match search.is_done() {
@@ -253,16 +260,16 @@ impl Coordinator<'_> {
             false => self.options.search.max_trials.saturating_sub(search.trials()),
         };
         let done = self.statistics.trials;
-        let expected = done + self.searches.iter().map(left).sum::<usize>();
+        let expected = done + self.effort.searches().map(left).sum::<usize>();
         Progress {
             phase: Phase::Screening,
             done,
             expected,
-            finished_tasks: self.searches.iter().filter(|search| search.is_done()).count(),
+            finished_tasks: self.effort.searches().filter(|search| search.is_done()).count(),
             tasks: self.tasks.len(),
             best_time: time(&|search| Some(search.best()?.1)),
             untuned_time: time(&Search::reference),
-            benches: self.board.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone(),
+            benches: self.board.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

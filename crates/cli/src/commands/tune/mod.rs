@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
-use weft_tuner::Recorder;
 use weft_tuner::database::Database;
 use weft_tuner::search::{SearchOptions, Strategy};
-use weft_tuner::session::{Outcome, Sharing, Stop, Task, TuneOptions, tune};
+use weft_tuner::session::{Assignment, Outcome, Sharing, Stop, Task, TuneOptions, tune};
+use weft_tuner::{Recorder, experience};
 
 use crate::device::{DeviceOptions, OpenDevice};
 use crate::model_file::DimensionOptions;
@@ -89,6 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let database = Database::open(&path)?;
     let device = options.device.open()?;
+    device.start_compile_helpers()?;
     let otherwise = match device {
         OpenDevice::Cpu(_) => 1,
         OpenDevice::Cuda(_) => device.size_of(&device.units()),
@@ -112,7 +113,7 @@ fn tune_size(
     database: &Database,
     size: usize,
 ) -> Result<Value> {
-    let tunable = device.as_tunable()?;
+    let tunable = device.as_tunable();
     let mut tasks = tasks::of_models(options, device, size)?;
     let recorder = Recorder::new(database, &tunable.platform(), size, &tasks);
     recorder.recall(&mut tasks)?;
@@ -132,7 +133,9 @@ fn tune_size(
     };
     static STOP: Stop = Stop::new();
     let watching = Watching { recorder: &recorder, tasks: &tasks };
-    let outcome = tune(tunable, size, &tasks, &tune_options, &watching, &STOP)?;
+    let experience = experience(database, &tunable.platform())?;
+    let assignment = Assignment { size, tasks: &tasks, experience: &experience };
+    let outcome = tune(tunable, assignment, &tune_options, &watching, &STOP)?;
     recorder.chosen(&tasks, &outcome.choices)?;
     crate::progress::clear();
     if !options.json {

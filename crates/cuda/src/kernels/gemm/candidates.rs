@@ -1,13 +1,13 @@
 //! The ways to compute one product, the one expected to be fastest first.
 
 use super::cost::estimate;
+use super::epilogue::epilogue_activation;
 use super::parameters::Parameters;
 use super::problem::{GemmProblem, Left, Operands};
 use super::space::Space;
 use super::split::Split;
 use super::tile::{Multiplier, ROW_BYTES, Tile};
 use crate::choosing::Wanted;
-use crate::kernels::activation::activation;
 use crate::launch::{Argument, Candidate, KernelSource, Launch, TensorMap};
 use crate::{Chip, Precision, Storage};
 
@@ -185,9 +185,9 @@ pub(super) fn source(
     split: Split,
 ) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
-    let (channels, kernel, is_dilated) = match problem.left {
-        Left::Matrix { .. } => (1, [1, 1], false),
-        Left::Image(image) => (image.channels, image.kernel, image.dilations != [1, 1]),
+    let (kernel, is_dilated) = match problem.left {
+        Left::Matrix { .. } => ([1, 1], false),
+        Left::Image(image) => (image.kernel, image.dilations != [1, 1]),
     };
     let load_bytes = |bytes: Option<usize>| bytes.expect("`is_supported` was asked").to_string();
     let defines = vec![
@@ -204,7 +204,6 @@ pub(super) fn source(
         ("STAGES", tile.stages.to_string()),
         ("ROW_BYTES", ROW_BYTES.to_string()),
         ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
-        ("CHANNELS", channels.to_string()),
         ("TAPS", (kernel[0] * kernel[1]).to_string()),
         ("KERNEL_X", kernel[1].to_string()),
         ("IS_DILATED", flag(is_dilated)),
@@ -214,7 +213,7 @@ pub(super) fn source(
         ("RIGHT_IS_WEIGHTS", flag(problem.right.is_weights)),
         ("STORE_ELEMENTS", problem.store_elements().to_string()),
         ("REDUCTION", split.define().to_string()),
-        ("ACTIVATION", activation(problem.activation).0.to_string()),
+        ("ACTIVATION", epilogue_activation(problem.activation).0.to_string()),
         ("HAS_BIAS", flag(problem.bias.is_some())),
         ("BIAS", problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()),
         ("HAS_RESIDUAL", flag(problem.has_residual)),

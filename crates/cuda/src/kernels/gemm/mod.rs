@@ -2,6 +2,7 @@
 
 mod candidates;
 mod cost;
+mod epilogue;
 mod parameters;
 mod problem;
 mod samples;
@@ -12,5 +13,6 @@ mod tile;
 mod traits;
 
 pub(crate) use candidates::{candidates, math_define, product_arguments};
+pub(crate) use epilogue::epilogue_activation;
 pub(crate) use problem::{GemmProblem, Image, Left, Operands, Right};
 pub(crate) use samples::{sample_problems, samples};

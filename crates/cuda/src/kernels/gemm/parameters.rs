@@ -2,8 +2,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::epilogue::epilogue_activation;
 use super::problem::{GemmProblem, Left};
-use crate::kernels::activation::{ActivationParameters, activation};
+use crate::kernels::activation::ActivationParameters;
 use crate::kernels::divider::Divider;
 
 /// The structure `Problem` of `gemm.cu`.
@@ -19,8 +20,11 @@ pub(super) struct Parameters {
     dilations: [i32; 2],
     by_output_width: Divider,
     by_output_area: Divider,
+    by_channels: Divider,
     steps: i32,
     steps_per_split: i32,
+    /// The kernel's numbers of 64 bits are aligned to their size.
+    padding: i32,
     stack_steps: [i64; 3],
     activation: ActivationParameters,
 }
@@ -47,10 +51,12 @@ impl Parameters {
             dilations: pair(pairs(|image| image.dilations)),
             by_output_width: Divider::new(output[1].max(1)),
             by_output_area: Divider::new((output[0] * output[1]).max(1)),
+            by_channels: Divider::new(of(|image| image.channels).max(1)),
             steps: small(steps),
             steps_per_split: small(steps.div_ceil(splits)),
+            padding: 0,
             stack_steps: problem.stack_steps.map(|step| step as i64),
-            activation: activation(problem.activation).1,
+            activation: epilogue_activation(problem.activation).1,
         }
     }
 }
@@ -61,8 +67,8 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_kernels() {
-        // 14 integers, 2 dividers, 2 integers, then three 64-bit steps and two floats.
-        assert_eq!(size_of::<Parameters>(), 4 * 14 + 12 * 2 + 4 * 2 + 8 * 3 + 8);
-        assert_eq!(std::mem::offset_of!(Parameters, stack_steps), 88);
+        // 14 integers, 3 dividers, 3 integers, then three 64-bit steps and two floats.
+        assert_eq!(size_of::<Parameters>(), 4 * 14 + 12 * 3 + 4 * 3 + 8 * 3 + 8);
+        assert_eq!(std::mem::offset_of!(Parameters, stack_steps), 104);
     }
 }

@@ -96,7 +96,8 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     let wanted = site.wanted(&operator);
     let libraries = site.libraries.of(&wanted);
     let of_library = Operands { bias: libraries::bias(site, libraries)?, ..operands.clone() };
-    let mut reference = naive_product(&problem, std::slice::from_ref(&operands), &wanted);
+    let mut reference =
+        naive_product(&problem, std::slice::from_ref(&operands), workspace_from, &wanted);
     let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from, &wanted);
     let library = Library { set: libraries, wanted: &wanted };
     candidates.extend(library.products(site, &problem, &of_library, workspace_from));

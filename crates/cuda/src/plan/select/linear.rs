@@ -44,7 +44,8 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     let wanted = site.wanted(&operator);
     let libraries = site.libraries.of(&wanted);
     let of_library = Operands { bias: libraries::bias(site, libraries)?, ..operands.clone() };
-    let mut reference = naive_product(problem, std::slice::from_ref(&operands), &wanted);
+    let mut reference =
+        naive_product(problem, std::slice::from_ref(&operands), workspace_from, &wanted);
     let mut candidates = candidates(problem, &[operands], site.chip, workspace_from, &wanted);
     let library = Library { set: libraries, wanted: &wanted };
     candidates.extend(library.products(site, problem, &of_library, workspace_from));
@@ -83,7 +84,7 @@ pub(crate) fn select_siblings(sites: &[Site<'_>]) -> Selection {
     let operator = format!("{} of the same rows: {}", operands.len(), first.problem);
     let wanted = sites[0].wanted(&operator);
     let candidates = candidates(&first.problem, &operands, sites[0].chip, 0, &wanted);
-    let reference = naive_product(&first.problem, &operands, &wanted);
+    let reference = naive_product(&first.problem, &operands, 0, &wanted);
     let selected = Selected::among(operator, candidates, vec![0]);
     Ok(selected.map(|selected| Selected { reference, ..selected }))
 }

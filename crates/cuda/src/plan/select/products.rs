@@ -113,7 +113,8 @@ fn mat_mul(site: &Site<'_>) -> Option<Selected> {
     };
     let wanted = site.wanted(&operator);
     let library = Library { set: site.libraries.of(&wanted), wanted: &wanted };
-    let mut reference = naive_product(&problem, std::slice::from_ref(&operands), &wanted);
+    let mut reference =
+        naive_product(&problem, std::slice::from_ref(&operands), workspace_bytes, &wanted);
     let by_library = library.products(site, &problem, &operands, workspace_bytes);
     let mut candidates = candidates(&problem, &[operands], site.chip, workspace_bytes, &wanted);
     candidates.extend(by_library);
