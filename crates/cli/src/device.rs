@@ -1,5 +1,6 @@
 //! The device named on the command line.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -29,6 +30,15 @@ pub(crate) enum DeviceName {
     Cpu,
     /// A GPU by its number.
     Cuda(usize),
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
 }
 
 impl FromStr for DeviceName {

@@ -12,6 +12,7 @@ mod progress;
 mod svg;
 mod table;
 mod terminal;
+mod tuning;
 mod workload;
 
 use std::process::ExitCode;

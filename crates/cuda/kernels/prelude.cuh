@@ -73,6 +73,7 @@ DEVICE void report_fault(Fault fault) { *fault.word = fault.number; }
 #define ACTIVATION_TANH 8
 #define ACTIVATION_GELU 9
 #define ACTIVATION_GELU_TANH 10
+#define ACTIVATION_AT_LEAST 11
 
 struct ActivationParameters {
     float first, second;
@@ -81,6 +82,11 @@ struct ActivationParameters {
 // NaN passes through every one of them.
 template <int KIND> DEVICE float activate(float x, ActivationParameters p) {
     if constexpr (KIND == ACTIVATION_RELU) return x < 0.f ? 0.f : x;
+    if constexpr (KIND == ACTIVATION_AT_LEAST) {
+        float raised;
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(raised) : "f"(x), "f"(p.first));
+        return raised;
+    }
     if constexpr (KIND == ACTIVATION_CLIP) {
         float raised = x < p.first ? p.first : x;
         return raised > p.second ? p.second : raised;

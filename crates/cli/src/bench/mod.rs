@@ -10,8 +10,10 @@ mod sharing;
 mod statistics;
 mod steps;
 mod timing;
+mod tuning;
 
 pub(crate) use gpu::median_us;
+pub(crate) use statistics::median;
 pub(crate) use timing::Subject;
 
 use anyhow::Result;
@@ -30,6 +32,12 @@ pub(crate) enum Command {
     Gpu(gpu::Options),
     /// Scheduling policies on mixes of models, simulated: the most load that each carries, and a load that moves
     Sharing(sharing::Options),
+    /// How much faster tuning is when candidates share the device, and whether it finds the same kernels
+    TuningSharing(tuning::sharing::Options),
+    /// Whether candidates that are timed side by side rank as when each has the device to itself
+    TuningTrust(tuning::trust::Options),
+    /// Kernels tuned for partitions of several sizes, each served on every size: a matrix and a heat map
+    TuningGrid(tuning::grid::Options),
     /// Load one model, run it once, print load time and peak memory as JSON
     #[command(hide = true)]
     Footprint(footprint::Options),
@@ -42,6 +50,9 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Neighbours(options) => neighbours::run(options),
         Command::Gpu(options) => gpu::run(options),
         Command::Sharing(options) => sharing::run(options),
+        Command::TuningSharing(options) => tuning::sharing::run(options),
+        Command::TuningTrust(options) => tuning::trust::run(options),
+        Command::TuningGrid(options) => tuning::grid::run(options),
         Command::Footprint(options) => footprint::run(options),
     }
 }

@@ -14,6 +14,7 @@ use crate::device::DeviceOptions;
 use crate::model_file::{self, DimensionOptions};
 use crate::progress;
 use crate::table::Table;
+use crate::tuning::TuningOptions;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -36,6 +37,8 @@ pub(crate) struct Options {
     seconds: f64,
     #[command(flatten)]
     dimensions: DimensionOptions,
+    #[command(flatten)]
+    tuning: TuningOptions,
     /// Also show where the time goes: the slowest steps, and all steps by kernel
     #[arg(long)]
     steps: bool,
@@ -48,11 +51,16 @@ const LEAST_RUNS: usize = 5;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let device = options.device.open()?;
+    let tuned = options.tuning.apply(&device)?;
     let peak = device.peak_gflops();
     let about = device.as_device().description();
     let peak_in_words =
         peak.map(|peak| format!(", peak {peak:.0} GFLOP/s per core")).unwrap_or_default();
-    println!("{}, {}{peak_in_words}", about.name, about.instruction_set);
+    let tuned_in_words = match tuned {
+        0 => String::new(),
+        count => format!(", kernels of {count} operators tuned"),
+    };
+    println!("{}, {}{peak_in_words}{tuned_in_words}", about.name, about.instruction_set);
     let counted_in = device.counted_in();
     let otherwise = if peak.is_some() { 1 } else { device.size_of(&device.units()) };
     let sizes = device.chosen_sizes(&options.cores, &options.sms, otherwise)?;

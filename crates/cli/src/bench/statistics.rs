@@ -11,13 +11,30 @@ pub(super) fn quantile(samples: &[f64], share: f64) -> f64 {
 }
 
 /// The middle sample.
-pub(super) fn median(samples: &[f64]) -> f64 {
+pub(crate) fn median(samples: &[f64]) -> f64 {
     quantile(samples, 0.5)
 }
 
 /// The n-th root of the product; NaN without samples.
 pub(super) fn geometric_mean(samples: &[f64]) -> f64 {
     (samples.iter().map(|sample| sample.ln()).sum::<f64>() / samples.len() as f64).exp()
+}
+
+/// How far two lists agree in the order of their values: 1 where they do, -1 where one is the reverse of the other, NaN
+/// where one of them has no order.
+pub(super) fn spearman(one: &[f64], other: &[f64]) -> f64 {
+    let (one, other) = (ranks(one), ranks(other));
+    let mean = (one.len() as f64 - 1.0) / 2.0;
+    let product =
+        |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    product(&one, &other) / (product(&one, &one) * product(&other, &other)).sqrt()
+}
+
+/// The place of each value among all, from 0; equal ones share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |value: f64| values.iter().filter(|&&other| other < value).count() as f64;
+    let equal = |value: f64| values.iter().filter(|&&other| other == value).count() as f64;
+    values.iter().map(|&value| below(value) + (equal(value) - 1.0) / 2.0).collect()
 }
 
 #[cfg(test)]
@@ -32,6 +49,17 @@ mod tests {
         assert_eq!(quantile(&samples, 1.0), 4.0);
         assert!((quantile(&samples, 0.9) - 3.7).abs() < 1e-12);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn order_is_all_that_ranks_see() {
+        let values = [3.0, 1.0, 2.0, 9.0];
+        let squares: Vec<f64> = values.iter().map(|value| value * value).collect();
+        assert!((spearman(&values, &squares) - 1.0).abs() < 1e-12);
+        let negative: Vec<f64> = values.iter().map(|value| -value).collect();
+        assert!((spearman(&values, &negative) + 1.0).abs() < 1e-12);
+        assert_eq!(ranks(&[5.0, 5.0, 1.0]), [1.5, 1.5, 0.0]);
+        assert!(spearman(&[1.0, 1.0], &[1.0, 2.0]).is_nan());
     }
 
     #[test]

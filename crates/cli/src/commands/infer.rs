@@ -11,6 +11,7 @@ use weft_ir::{Graph, Tensor, Value, ValueId};
 use crate::arrays;
 use crate::device::DeviceOptions;
 use crate::model_file::{self, DimensionOptions};
+use crate::tuning::TuningOptions;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -38,6 +39,8 @@ pub(crate) struct Options {
     batch: usize,
     #[command(flatten)]
     dimensions: DimensionOptions,
+    #[command(flatten)]
+    tuning: TuningOptions,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -47,6 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let targets = outputs(options, &graph)?;
     let shapes: Vec<Vec<usize>> = inputs.iter().map(|tensor| tensor.shape().to_vec()).collect();
     let device = options.device.open()?;
+    options.tuning.apply(&device)?;
     let units = device.chosen_units(options.cores.as_ref(), options.sms)?;
     let partition = device.as_device().partition(&units)?;
     let model = device.as_device().load(&model_file::name(&path), &graph)?;

@@ -17,13 +17,13 @@ use crate::partition::Lane;
 use crate::timing::record;
 
 /// Repetitions in one graph.
-const MAX_REPETITIONS: usize = 64;
+const MAX_REPETITIONS: usize = 96;
 
 /// What one sample should take at least, in microseconds, so that what lies between two of them does not count.
-const SAMPLE_US: f64 = 300.0;
+const SAMPLE_US: f64 = 400.0;
 
 /// Samples of one candidate: at least as many as a median and quartiles need.
-const SAMPLES: std::ops::RangeInclusive<usize> = 5..=31;
+const SAMPLES: std::ops::RangeInclusive<usize> = 5..=63;
 
 /// Samples of the control kernel when nothing else runs.
 const CONTROL_SAMPLES: usize = 21;

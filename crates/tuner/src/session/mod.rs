@@ -1,6 +1,7 @@
 //! A tuning session: candidates are compiled on all cores and timed on many partitions at once, until every operator has
 //! its choice.
 
+mod batch;
 mod compile;
 mod finals;
 mod interference;
@@ -9,11 +10,13 @@ mod measure;
 mod observer;
 mod options;
 mod outcome;
+mod pipeline;
 mod screening;
 mod stop;
 mod task;
 mod work_queue;
 
+pub use batch::{TaskCandidate, try_all};
 pub use observer::{Observer, Phase, Progress, Silent, TrialReport, TrialStage};
 pub use options::{Sharing, TuneOptions};
 pub use outcome::{Choice, Outcome, Statistics};

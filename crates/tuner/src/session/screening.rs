@@ -1,22 +1,20 @@
 //! The first part of a session: candidates are tried side by side, as each operator's search proposes them.
 
 use std::sync::PoisonError;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use weft_device::{Bench, Trial, TunableDevice};
+use weft_device::{Trial, TunableDevice};
 
-use super::compile::compile;
 use super::interference::Interference;
 use super::learning::Learning;
-use super::measure::{Board, Finished, Job, Lost, Measuring};
+use super::measure::{Finished, Job, Lost};
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::{Sharing, TuneOptions};
 use super::outcome::Statistics;
+use super::pipeline::{self, Pipeline, benches};
 use super::stop::Stop;
 use super::task::Task;
-use super::work_queue::WorkQueue;
 use super::{Assignment, TuneError};
 use crate::search::{self, Effort, Proposal, Search};
 
@@ -51,33 +49,13 @@ pub(super) fn screen(
     };
     let is_scaled = bench_size < size;
     let benches = benches(device, bench_size, options.sharing)?;
+    let bench_count = benches.len();
     let mut effort = Effort::new(options.search.max_trials.saturating_mul(tasks.len()));
     for task in tasks {
         effort.add(search_of(task, options, is_scaled)?, task.occurrences);
     }
     let learning = Learning::begin(experience, options.search.seed, &mut effort);
-    let threads = options
-        .compile_threads
-        .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let (to_compile, to_measure) = (WorkQueue::new(), WorkQueue::new());
-    let board = Board::new(vec![None; benches.len()]);
-    let (sender, receiver) = channel();
-    let bench_count = benches.len();
-    thread::scope(|scope| {
-        let compilers: Vec<_> = (0..threads.max(1))
-            .map(|_| {
-                let sender = sender.clone();
-                let (from, to) = (&to_compile, &to_measure);
-                scope.spawn(move || compile(tasks, from, to, &sender))
-            })
-            .collect();
-        let measuring =
-            Measuring { tasks, effort: options.effort, from: &to_measure, board: &board, observer };
-        for (number, mut bench) in benches.into_iter().enumerate() {
-            let sender = sender.clone();
-            scope.spawn(move || measuring.run(number, &mut *bench, &sender));
-        }
-        drop(sender);
+    let (screened, compile_time) = pipeline::run(tasks, benches, options, observer, |pipeline| {
         let mut coordinator = Coordinator {
             tasks,
             options,
@@ -88,40 +66,18 @@ pub(super) fn screen(
             learning,
             interference: Interference::default(),
             in_flight: 0,
-            window: AHEAD * (bench_count + threads),
+            window: AHEAD * pipeline.width,
             shown: Instant::now(),
             statistics: Statistics { benches: bench_count, ..Statistics::default() },
-            board: &board,
+            pipeline,
         };
-        let outcome = coordinator.run(&to_compile, &to_measure, &receiver);
-        to_compile.close();
-        to_measure.close();
-        let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default());
-        coordinator.statistics.compile_time = spent.sum();
-        outcome.map(|()| Screened {
-            effort: coordinator.effort,
-            is_scaled,
-            statistics: coordinator.statistics,
-        })
-    })
-}
-
-fn benches(
-    device: &dyn TunableDevice,
-    size: usize,
-    sharing: Sharing,
-) -> Result<Vec<Box<dyn Bench>>, TuneError> {
-    let most = match sharing {
-        Sharing::OneAtATime => 1,
-        Sharing::AtMost(count) => count.max(1),
-        Sharing::All => usize::MAX,
-    };
-    let sets = device.disjoint_partitions(size);
-    if sets.is_empty() {
-        return Err(TuneError::NoPartition { size });
-    }
-    let benches = sets.iter().take(most).map(|units| device.bench(units));
-    Ok(benches.collect::<Result<_, _>>()?)
+        coordinator.run()?;
+        let Coordinator { effort, statistics, .. } = coordinator;
+        Ok::<_, TuneError>(Screened { effort, is_scaled, statistics })
+    });
+    let mut screened = screened?;
+    screened.statistics.compile_time = compile_time;
+    Ok(screened)
 }
 
 /// The search of a task, with what is known of it.
@@ -158,25 +114,20 @@ struct Coordinator<'a> {
     /// When progress was last shown.
     shown: Instant,
     statistics: Statistics,
-    board: &'a Board,
+    pipeline: Pipeline<'a>,
 }
 
 impl Coordinator<'_> {
-    fn run(
-        &mut self,
-        to_compile: &WorkQueue<Job>,
-        to_measure: &WorkQueue<Job>,
-        finished: &Receiver<Finished>,
-    ) -> Result<(), TuneError> {
+    fn run(&mut self) -> Result<(), TuneError> {
         loop {
             if !self.is_over() {
-                self.fill(to_compile);
+                self.fill();
             }
             if self.in_flight == 0 {
                 return Ok(());
             }
-            match finished.recv_timeout(TICK) {
-                Ok(finished) => self.finish(finished, to_measure)?,
+            match self.pipeline.finished.recv_timeout(TICK) {
+                Ok(finished) => self.finish(finished)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
@@ -193,7 +144,7 @@ impl Coordinator<'_> {
     }
 
     /// Has the searches propose until enough is in flight.
-    fn fill(&mut self, to_compile: &WorkQueue<Job>) {
+    fn fill(&mut self) {
         let wanted = self.window.saturating_sub(self.in_flight);
         // Asked for in batches, so that proposals are weighed against each other.
         if wanted * 2 < self.window && self.in_flight > 0 {
@@ -201,15 +152,11 @@ impl Coordinator<'_> {
         }
         for Proposal { operator, candidate } in self.effort.next(wanted) {
             self.in_flight += 1;
-            to_compile.push(Job { task: operator, candidate, attempt: 0 });
+            self.pipeline.to_compile.push(Job { task: operator, candidate, attempt: 0 });
         }
     }
 
-    fn finish(
-        &mut self,
-        Finished { job, bench, trial }: Finished,
-        to_measure: &WorkQueue<Job>,
-    ) -> Result<(), TuneError> {
+    fn finish(&mut self, Finished { job, bench, trial }: Finished) -> Result<(), TuneError> {
         self.in_flight -= 1;
         let trial = match trial {
             Ok(trial) => trial,
@@ -223,7 +170,7 @@ impl Coordinator<'_> {
                 if is_disturbed && job.attempt < MAX_ATTEMPTS && !self.is_over() {
                     self.statistics.repeated += 1;
                     self.in_flight += 1;
-                    to_measure.push(Job { attempt: job.attempt + 1, ..job });
+                    self.pipeline.to_measure.push(Job { attempt: job.attempt + 1, ..job });
                     return Ok(());
                 }
                 search::Outcome::Time(measurement.time)
@@ -269,7 +216,7 @@ impl Coordinator<'_> {
             tasks: self.tasks.len(),
             best_time: time(&|search| Some(search.best()?.1)),
             untuned_time: time(&Search::reference),
-            benches: self.board.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            benches: self.pipeline.board.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

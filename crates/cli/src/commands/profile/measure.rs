@@ -31,6 +31,7 @@ pub(super) fn measure(options: &Options) -> Result<Measured> {
     let batches = distinct(&options.batches, "--batches")?;
     let models = named(&options.models)?;
     let device = options.device.open_choosing(options.kernels)?;
+    options.tuning.apply(&device)?;
     let seconds = options.seconds.unwrap_or(match device {
         OpenDevice::Cpu(_) => CPU_SECONDS,
         OpenDevice::Cuda(_) => GPU_SECONDS,

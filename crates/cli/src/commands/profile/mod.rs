@@ -17,6 +17,7 @@ use crate::device::DeviceOptions;
 use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::table::Table;
+use crate::tuning::TuningOptions;
 use measure::Measured;
 
 #[derive(Args)]
@@ -28,6 +29,8 @@ pub(crate) struct Options {
     device: DeviceOptions,
     #[command(flatten)]
     kernels: KernelOptions,
+    #[command(flatten)]
+    tuning: TuningOptions,
     /// Batch sizes
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
     batches: Vec<u32>,

@@ -23,6 +23,7 @@ use weft_server::{Library, ModelTable, Server, Tenants};
 use crate::device::DeviceName;
 use crate::model_file::DimensionOptions;
 use crate::progress;
+use crate::tuning::TuningOptions;
 use opening::Opened;
 use sources::Sources;
 
@@ -42,6 +43,8 @@ pub(crate) struct Options {
     precision: Option<Precision>,
     #[command(flatten)]
     dimensions: DimensionOptions,
+    #[command(flatten)]
+    tuning: TuningOptions,
     /// Who runs where and when; `weft simulate --help` lists the policies [default: as weft.toml says, else weft]
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<&'static KnownPolicy>,

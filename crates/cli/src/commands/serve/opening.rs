@@ -34,6 +34,7 @@ pub(super) fn open(
     table: Arc<ModelTable>,
 ) -> Result<Opened> {
     let device = open_device(options, &settings.device)?;
+    let tuned = options.tuning.apply(&device)?;
     let profiles = options.profiles.as_ref().or(settings.device.profiles.as_ref());
     let given = profiles.map(|path| read_profiles(path)).transpose()?;
     let bandwidth_bytes_per_s = match &given {
@@ -53,7 +54,16 @@ pub(super) fn open(
         Some(policy) => policy,
         None => policies::named(&settings.device.policy).context("the policy is not known")?,
     };
-    progress::note(format!("on {}, {} units, policy {}", about.name, units.len(), known.name));
+    let tuned_in_words = match tuned {
+        0 => String::new(),
+        count => format!(", kernels of {count} operators tuned"),
+    };
+    let name = known.name;
+    progress::note(format!(
+        "on {}, {} units, policy {name}{tuned_in_words}",
+        about.name,
+        units.len()
+    ));
     let on = EngineDevice {
         device: device.clone(),
         units: units.clone(),

@@ -1,6 +1,5 @@
 //! `weft tune`: the fastest kernels for the share of the device that models will get.
 
-mod tasks;
 mod watching;
 
 use std::path::PathBuf;
@@ -15,28 +14,22 @@ use weft_tuner::session::{Assignment, Outcome, Sharing, Stop, Task, TuneOptions,
 use weft_tuner::{Recorder, experience};
 
 use crate::device::{DeviceOptions, OpenDevice};
-use crate::model_file::DimensionOptions;
 use crate::table::Table;
+use crate::tuning::ModelSelection;
 use watching::Watching;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The models: ONNX files, or zoo:NAME
-    #[arg(required = true)]
-    models: Vec<String>,
+    #[command(flatten)]
+    selection: ModelSelection,
     #[command(flatten)]
     device: DeviceOptions,
-    /// Batch sizes
-    #[arg(long, value_delimiter = ',', default_value = "1")]
-    batches: Vec<usize>,
     /// Sizes of the partitions that the models will get, in cores of a CPU [default: 1]
     #[arg(long, value_delimiter = ',')]
     cores: Vec<usize>,
     /// Sizes of the partitions that the models will get, in SMs of a GPU [default: all]
     #[arg(long, value_delimiter = ',')]
     sms: Vec<usize>,
-    #[command(flatten)]
-    dimensions: DimensionOptions,
     /// The tuning database [default: WEFT_TUNING_DB, else tuning.db in the cache folder]
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
@@ -82,7 +75,6 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.effort > 0.0 && options.effort < 60_000.0, "--effort must be positive");
     ensure!(options.trials > 0, "--trials must be at least 1");
-    ensure!(!options.batches.contains(&0), "--batches must be at least 1");
     let path = match &options.db {
         Some(path) => path.clone(),
         None => Database::default_path()?,
@@ -114,7 +106,7 @@ fn tune_size(
     size: usize,
 ) -> Result<Value> {
     let tunable = device.as_tunable();
-    let mut tasks = tasks::of_models(options, device, size)?;
+    let mut tasks = options.selection.tasks(device, size)?;
     let recorder = Recorder::new(database, &tunable.platform(), size, &tasks);
     recorder.recall(&mut tasks)?;
     let strategy = if options.random { Strategy::Random } else { Strategy::Learned };

@@ -1,0 +1,11 @@
+//! What commands that tune kernels, or use tuned ones, have in common.
+
+mod contest;
+mod kernel_set;
+mod options;
+mod selection;
+
+pub(crate) use contest::{Contest, ContestSettings};
+pub(crate) use kernel_set::KernelSet;
+pub(crate) use options::TuningOptions;
+pub(crate) use selection::ModelSelection;

@@ -1,0 +1,61 @@
+//! Which kernels a command takes: those that were tuned, or those that are expected to be fastest.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Args;
+use weft_tuner::choices::Choices;
+use weft_tuner::database::{Database, DatabaseError};
+
+use crate::device::OpenDevice;
+use crate::progress;
+
+/// Options of commands that run models.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct TuningOptions {
+    /// The tuning database that kernels are chosen by [default: WEFT_TUNING_DB, else tuning.db in the cache folder]
+    #[arg(long, value_name = "FILE")]
+    tuning_db: Option<PathBuf>,
+    /// Take the kernels that are expected to be fastest, whatever was tuned
+    #[arg(long, conflicts_with = "tuning_db")]
+    untuned: bool,
+}
+
+impl TuningOptions {
+    /// Has the device take the kernels that were tuned for it; says for how many operators there are some. A database that
+    /// nobody asked for and that cannot be read is only mentioned.
+    pub(crate) fn apply(&self, device: &OpenDevice) -> Result<usize> {
+        if self.untuned {
+            return Ok(0);
+        }
+        let tunable = device.as_tunable();
+        let load = |path: &PathBuf| {
+            let database = Database::open_read_only(path)?;
+            let platform = tunable.platform();
+            let choices = Choices::load(&database, &platform)?;
+            Ok::<_, DatabaseError>((choices, database.coverage(&platform)?))
+        };
+        let loaded = match &self.tuning_db {
+            Some(path) => load(path)?,
+            None => match Database::default_path().and_then(|path| load(&path)) {
+                Ok(loaded) => loaded,
+                Err(DatabaseError::Missing(_) | DatabaseError::NoFolder) => return Ok(0),
+                Err(error) => {
+                    progress::note(format!("weft: kernels are not tuned: {error}"));
+                    return Ok(0);
+                }
+            },
+        };
+        let (choices, coverage) = loaded;
+        let count = choices.len();
+        if count == 0 && coverage.choices_elsewhere > 0 && self.tuning_db.is_some() {
+            progress::note(format!(
+                "weft: kernels are not tuned: the database has results for other chips, drivers or kernels alone ({})",
+                coverage.choices_elsewhere
+            ));
+        }
+        tunable.use_choices(Arc::new(choices));
+        Ok(count)
+    }
+}

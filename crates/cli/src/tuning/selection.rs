@@ -1,0 +1,46 @@
+//! The models that are tuned, and their operators, each once.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use weft_tuner::session::Task;
+
+use crate::device::OpenDevice;
+use crate::model_file::{self, DimensionOptions};
+
+/// Which models, and at which batch sizes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ModelSelection {
+    /// The models: ONNX files, or zoo:NAME
+    #[arg(required = true)]
+    pub(crate) models: Vec<String>,
+    /// Batch sizes
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    pub(crate) batches: Vec<usize>,
+    #[command(flatten)]
+    pub(crate) dimensions: DimensionOptions,
+}
+
+impl ModelSelection {
+    /// The operators of all models at all batch sizes, on partitions of one size.
+    pub(crate) fn tasks(&self, device: &OpenDevice, size: usize) -> Result<Vec<Task>> {
+        ensure!(!self.batches.contains(&0), "--batches must be at least 1");
+        let mut tasks: Vec<Task> = Vec::new();
+        for model in &self.models {
+            let graph = model_file::load(&model_file::resolve(model)?)?;
+            let name = model_file::name_of(model)?;
+            let loaded = device.as_device().load(&name, &graph)?;
+            for &batch in &self.batches {
+                let shapes = self.dimensions.shapes(&graph, batch)?;
+                let operators = device.as_tunable().operators(&*loaded, &shapes, size);
+                for operator in operators.with_context(|| format!("{name} at batch {batch}"))? {
+                    let occurrences = operator.occurrences() as f64;
+                    match tasks.iter_mut().find(|task| task.operator.key() == operator.key()) {
+                        Some(task) => task.occurrences += occurrences,
+                        None => tasks.push(Task { operator, occurrences, known: Vec::new() }),
+                    }
+                }
+            }
+        }
+        Ok(tasks)
+    }
+}

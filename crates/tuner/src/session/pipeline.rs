@@ -1,0 +1,84 @@
+//! The threads of a session: some compile, one on each bench measures, and whoever decides stands at both ends.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use weft_device::{Bench, TunableDevice};
+
+use super::TuneError;
+use super::compile::compile;
+use super::measure::{Board, Finished, Job, Measuring};
+use super::observer::Observer;
+use super::options::{Sharing, TuneOptions};
+use super::task::Task;
+use super::work_queue::WorkQueue;
+
+/// Where jobs go in, and where they come out.
+pub(super) struct Pipeline<'a> {
+    /// Jobs whose candidates may have to be compiled.
+    pub(super) to_compile: &'a WorkQueue<Job>,
+    /// Jobs whose candidates are compiled.
+    pub(super) to_measure: &'a WorkQueue<Job>,
+    pub(super) finished: Receiver<Finished>,
+    pub(super) board: &'a Board,
+    /// How many jobs keep all threads busy.
+    pub(super) width: usize,
+}
+
+/// Runs `decide` beside threads that compile and measure; says how long threads compiled, all together.
+pub(super) fn run<R>(
+    tasks: &[Task],
+    benches: Vec<Box<dyn Bench>>,
+    options: &TuneOptions,
+    observer: &dyn Observer,
+    decide: impl FnOnce(Pipeline<'_>) -> R,
+) -> (R, Duration) {
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.compile_threads.unwrap_or_else(cores).max(1);
+    let (to_compile, to_measure) = (WorkQueue::new(), WorkQueue::new());
+    let board = Board::new(vec![None; benches.len()]);
+    let width = benches.len() + threads;
+    let (sender, finished) = channel();
+    thread::scope(|scope| {
+        let compilers: Vec<_> = (0..threads)
+            .map(|_| {
+                let sender = sender.clone();
+                let (from, to) = (&to_compile, &to_measure);
+                scope.spawn(move || compile(tasks, from, to, &sender))
+            })
+            .collect();
+        let measuring =
+            Measuring { tasks, effort: options.effort, from: &to_measure, board: &board, observer };
+        for (number, mut bench) in benches.into_iter().enumerate() {
+            let sender = sender.clone();
+            scope.spawn(move || measuring.run(number, &mut *bench, &sender));
+        }
+        drop(sender);
+        let (to_compile, to_measure) = (&to_compile, &to_measure);
+        let decided = decide(Pipeline { to_compile, to_measure, finished, board: &board, width });
+        to_compile.close();
+        to_measure.close();
+        let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default()).sum();
+        (decided, spent)
+    })
+}
+
+/// Benches on partitions of a size, as many as may be used at once.
+pub(super) fn benches(
+    device: &dyn TunableDevice,
+    size: usize,
+    sharing: Sharing,
+) -> Result<Vec<Box<dyn Bench>>, TuneError> {
+    let most = match sharing {
+        Sharing::OneAtATime => 1,
+        Sharing::AtMost(count) => count.max(1),
+        Sharing::All => usize::MAX,
+    };
+    let sets = device.disjoint_partitions(size);
+    if sets.is_empty() {
+        return Err(TuneError::NoPartition { size });
+    }
+    let benches = sets.iter().take(most).map(|units| device.bench(units));
+    Ok(benches.collect::<Result<_, _>>()?)
+}
