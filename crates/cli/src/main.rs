@@ -85,7 +85,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Bench(command) => bench::run(command)?,
         Command::Profile(options) => commands::profile::run(options)?,
         Command::Tuning(options) => commands::tuning::run(options)?,
-        Command::Tune(options) => commands::tune::run(options)?,
+        Command::Tune(options) => return commands::tune::run(options),
         Command::Plan(options) => return commands::plan::run(options),
         Command::Simulate(options) => commands::simulate::run(options)?,
         Command::Load(options) => return commands::load::run(options),

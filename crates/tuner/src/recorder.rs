@@ -77,25 +77,34 @@ impl<'a> Recorder<'a> {
         self.database.record_trial(&self.keys[report.task], &description.name, &record)
     }
 
-    /// Notes what was chosen in the end.
+    /// Notes what was chosen for a task.
     pub fn chosen(
         &self,
         tasks: &[Task],
-        choices: &[Option<session::Choice>],
+        task: usize,
+        choice: &session::Choice,
     ) -> Result<(), DatabaseError> {
-        for ((task, key), choice) in tasks.iter().zip(&self.keys).zip(choices) {
-            let Some(choice) = choice else { continue };
-            let candidates = task.operator.candidates();
-            let record = database::Choice {
-                candidate: candidates[choice.candidate].name.clone(),
-                time: choice.time,
-                untuned_candidate: candidates[0].name.clone(),
-                untuned_time: choice.untuned_time,
-                trials: u32::try_from(choice.trials).unwrap_or(u32::MAX),
-                recorded_unix_ms: unix_ms_now(),
-            };
-            self.database.record_choice(key, &record)?;
-        }
-        Ok(())
+        let candidates = tasks[task].operator.candidates();
+        let record = database::Choice {
+            candidate: candidates[choice.candidate].name.clone(),
+            time: choice.time,
+            untuned_candidate: candidates[0].name.clone(),
+            untuned_time: choice.untuned_time,
+            trials: u32::try_from(choice.trials).unwrap_or(u32::MAX),
+            recorded_unix_ms: unix_ms_now(),
+        };
+        self.database.record_choice(&self.keys[task], &record)
+    }
+
+    /// Notes that a candidate did not end.
+    pub fn hung(&self, tasks: &[Task], task: usize, candidate: usize) -> Result<(), DatabaseError> {
+        let description = &tasks[task].operator.candidates()[candidate];
+        let record = TrialRecord {
+            outcome: database::Outcome::Hung,
+            method: Method::Screened,
+            features: description.features.clone(),
+            recorded_unix_ms: unix_ms_now(),
+        };
+        self.database.record_trial(&self.keys[task], &description.name, &record)
     }
 }

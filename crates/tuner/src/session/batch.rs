@@ -20,7 +20,7 @@ pub fn try_all(
     candidates: &[TaskCandidate],
     options: &TuneOptions,
 ) -> Result<Vec<Trial>, TuneError> {
-    let benches = benches(device, bench_size, options.sharing)?;
+    let benches = benches(device, bench_size, options)?;
     let (trials, _) = pipeline::run(tasks, benches, options, &Silent, |pipeline| {
         for (place, &(task, candidate)) in candidates.iter().enumerate() {
             pipeline.to_compile.push(Job { task, candidate, attempt: place });

@@ -47,8 +47,16 @@ pub(super) fn decide(
 ) -> Result<Vec<Option<Choice>>, TuneError> {
     let units = device.disjoint_partitions(size);
     let units = units.first().ok_or(TuneError::NoPartition { size })?;
-    let mut finals =
-        Finals { bench: device.bench(units)?, options, observer, is_scaled: screened.is_scaled };
+    let mut finals = Finals {
+        bench: device.bench(units)?,
+        options,
+        observer,
+        is_scaled: screened.is_scaled,
+        is_short: false,
+    };
+    // Where screening was ended early, the finals are short; where they are ended themselves, they are over.
+    let was_running = !stop.is_asked();
+    finals.is_short = !was_running;
     let mut choices = Vec::with_capacity(tasks.len());
     let mut progress = Progress {
         phase: Phase::Finals,
@@ -61,13 +69,17 @@ pub(super) fn decide(
         benches: Vec::new(),
     };
     for (index, (task, search)) in tasks.iter().zip(screened.effort.searches()).enumerate() {
+        // Who wants an end gets one: what was not decided by then is decided when the session is run again.
+        if stop.is_asked() && was_running {
+            break;
+        }
         // A search that was ended before it began has nothing to say.
-        let has_begun = search.best().is_some();
-        let choice = match has_begun || !stop.is_asked() {
+        let choice = match was_running || search.best().is_some() {
             true => finals.choice(index, task, search)?,
             false => None,
         };
         if let Some(choice) = &choice {
+            observer.chosen(index, choice).map_err(TuneError::Observer)?;
             progress.best_time += choice.time.mul_f64(task.occurrences);
             progress.untuned_time += choice.untuned_time.mul_f64(task.occurrences);
         }
@@ -76,6 +88,7 @@ pub(super) fn decide(
         observer.progress(&progress);
         choices.push(choice);
     }
+    choices.resize(tasks.len(), None);
     Ok(choices)
 }
 
@@ -84,6 +97,8 @@ struct Finals<'a> {
     options: &'a TuneOptions,
     observer: &'a dyn Observer,
     is_scaled: bool,
+    /// The fastest of the screening alone is tried.
+    is_short: bool,
 }
 
 impl Finals<'_> {
@@ -108,9 +123,10 @@ impl Finals<'_> {
     }
 
     fn finalists(&self, task: &Task, search: &Search) -> Vec<usize> {
-        let (noise, most) = match self.is_scaled {
-            true => (SCALED_NOISE, MAX_SCALED_FINALISTS),
-            false => (NOISE, MAX_FINALISTS),
+        let (noise, most) = match (self.is_short, self.is_scaled) {
+            (true, _) => (0.0, 1),
+            (false, true) => (SCALED_NOISE, MAX_SCALED_FINALISTS),
+            (false, false) => (NOISE, MAX_FINALISTS),
         };
         let contenders = search.contenders(noise);
         let contenders = contenders.into_iter().filter(|&one| one != UNTUNED).take(most);
@@ -120,7 +136,8 @@ impl Finals<'_> {
         };
         let unscreened = all
             .filter(|&(one, description)| {
-                self.is_scaled && !description.can_be_screened && one != UNTUNED && !banned(one)
+                let is_unscreened = self.is_scaled && !description.can_be_screened;
+                is_unscreened && !self.is_short && one != UNTUNED && !banned(one)
             })
             .map(|(one, _)| one)
             .take(MAX_UNSCREENED);

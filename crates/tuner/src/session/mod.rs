@@ -18,7 +18,7 @@ mod work_queue;
 
 pub use batch::{TaskCandidate, try_all};
 pub use observer::{Observer, Phase, Progress, Silent, TrialReport, TrialStage};
-pub use options::{Sharing, TuneOptions};
+pub use options::{Shard, Sharing, TuneOptions};
 pub use outcome::{Choice, Outcome, Statistics};
 pub use stop::Stop;
 pub use task::{Known, Task};
@@ -50,6 +50,14 @@ pub enum TuneError {
         /// The size that was asked for.
         size: usize,
     },
+    /// More processes than partitions.
+    #[error("{shares} processes cannot share {partitions} partitions")]
+    TooManyShares {
+        /// How many processes there are.
+        shares: usize,
+        /// How many partitions the device has for them.
+        partitions: usize,
+    },
     /// What was found could not be written down.
     #[error("{0}")]
     Observer(String),
@@ -66,6 +74,18 @@ pub struct Assignment<'a> {
     pub experience: &'a TrainingRows,
 }
 
+/// Which part of a session is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    All,
+    /// Candidates are tried side by side, and nothing is chosen.
+    Screening,
+    /// What was screened before, as the tasks know it, is tried alone and chosen from.
+    Finals,
+}
+
 /// Finds the fastest candidate of every task.
 pub fn tune(
     device: &dyn TunableDevice,
@@ -75,9 +95,19 @@ pub fn tune(
     stop: &Stop,
 ) -> Result<Outcome, TuneError> {
     let start = Instant::now();
-    let screened = screening::screen(device, assignment, options, observer, stop)?;
+    let screened = match options.part {
+        Part::Finals => screening::known(device, assignment, options)?,
+        Part::All | Part::Screening => {
+            screening::screen(device, assignment, options, observer, stop)?
+        }
+    };
     let screening_time = start.elapsed();
-    let choices = finals::decide(device, assignment, &screened, options, observer, stop)?;
+    let choices = match options.part {
+        Part::Screening => vec![None; assignment.tasks.len()],
+        Part::All | Part::Finals => {
+            finals::decide(device, assignment, &screened, options, observer, stop)?
+        }
+    };
     Ok(Outcome {
         choices,
         statistics: Statistics {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use weft_device::Trial;
 
+use super::outcome::Choice;
+
 /// How a candidate was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialStage {
@@ -66,6 +68,9 @@ pub trait Observer: Sync {
     /// A candidate was tried.
     fn tried(&self, report: &TrialReport) -> Result<(), String>;
 
+    /// A task's candidate was chosen.
+    fn chosen(&self, task: usize, choice: &Choice) -> Result<(), String>;
+
     /// Something has changed.
     fn progress(&self, progress: &Progress);
 }
@@ -80,6 +85,10 @@ impl Observer for Silent {
     }
 
     fn tried(&self, _report: &TrialReport) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn chosen(&self, _task: usize, _choice: &Choice) -> Result<(), String> {
         Ok(())
     }
 

@@ -2,7 +2,30 @@
 
 use std::time::Duration;
 
+use super::Part;
 use crate::search::SearchOptions;
+
+/// One of several equal shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which one, from 0 on.
+    pub number: usize,
+    /// Of how many.
+    pub count: usize,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self { number: 0, count: 1 }
+    }
+}
+
+impl Shard {
+    /// Those of a list that fall to the shard.
+    pub fn of<T>(self, list: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+        list.into_iter().skip(self.number).step_by(self.count.max(1))
+    }
+}
 
 /// How many candidates are timed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -19,6 +42,10 @@ pub enum Sharing {
 /// What bounds a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuneOptions {
+    /// Which part of a session is done.
+    pub part: Part,
+    /// Which of the device's partitions are used: every so manieth from a first one on, where several processes share it.
+    pub shard: Shard,
     /// How each operator's candidates are searched.
     pub search: SearchOptions,
     /// How many candidates are timed at once.
@@ -38,6 +65,8 @@ pub struct TuneOptions {
 impl Default for TuneOptions {
     fn default() -> Self {
         Self {
+            part: Part::All,
+            shard: Shard::default(),
             search: SearchOptions::default(),
             sharing: Sharing::All,
             effort: Duration::from_millis(10),

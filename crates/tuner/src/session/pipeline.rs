@@ -68,9 +68,9 @@ pub(super) fn run<R>(
 pub(super) fn benches(
     device: &dyn TunableDevice,
     size: usize,
-    sharing: Sharing,
+    options: &TuneOptions,
 ) -> Result<Vec<Box<dyn Bench>>, TuneError> {
-    let most = match sharing {
+    let most = match options.sharing {
         Sharing::OneAtATime => 1,
         Sharing::AtMost(count) => count.max(1),
         Sharing::All => usize::MAX,
@@ -79,6 +79,12 @@ pub(super) fn benches(
     if sets.is_empty() {
         return Err(TuneError::NoPartition { size });
     }
-    let benches = sets.iter().take(most).map(|units| device.bench(units));
-    Ok(benches.collect::<Result<_, _>>()?)
+    let ours = options.shard.of(&sets).take(most);
+    let benches = ours.map(|units| device.bench(units)).collect::<Result<Vec<_>, _>>()?;
+    match benches.is_empty() {
+        true => {
+            Err(TuneError::TooManyShares { shares: options.shard.count, partitions: sets.len() })
+        }
+        false => Ok(benches),
+    }
 }

@@ -43,17 +43,11 @@ pub(super) fn screen(
     observer: &dyn Observer,
     stop: &Stop,
 ) -> Result<Screened, TuneError> {
-    let bench_size = match options.sharing {
-        Sharing::OneAtATime => size,
-        Sharing::All | Sharing::AtMost(_) => device.screening_size(size),
-    };
+    let bench_size = bench_size(device, size, options);
     let is_scaled = bench_size < size;
-    let benches = benches(device, bench_size, options.sharing)?;
+    let benches = benches(device, bench_size, options)?;
     let bench_count = benches.len();
-    let mut effort = Effort::new(options.search.max_trials.saturating_mul(tasks.len()));
-    for task in tasks {
-        effort.add(search_of(task, options, is_scaled)?, task.occurrences);
-    }
+    let mut effort = searches(tasks, options, is_scaled)?;
     let learning = Learning::begin(experience, options.search.seed, &mut effort);
     let (screened, compile_time) = pipeline::run(tasks, benches, options, observer, |pipeline| {
         let mut coordinator = Coordinator {
@@ -78,6 +72,33 @@ pub(super) fn screen(
     let mut screened = screened?;
     screened.statistics.compile_time = compile_time;
     Ok(screened)
+}
+
+/// What earlier sessions have screened, as the tasks know it.
+pub(super) fn known(
+    device: &dyn TunableDevice,
+    Assignment { size, tasks, .. }: Assignment<'_>,
+    options: &TuneOptions,
+) -> Result<Screened, TuneError> {
+    let is_scaled = bench_size(device, size, options) < size;
+    let effort = searches(tasks, options, is_scaled)?;
+    Ok(Screened { effort, is_scaled, statistics: Statistics::default() })
+}
+
+/// The size of the partitions that candidates are screened on.
+fn bench_size(device: &dyn TunableDevice, size: usize, options: &TuneOptions) -> usize {
+    match options.sharing {
+        Sharing::OneAtATime => size,
+        Sharing::All | Sharing::AtMost(_) => device.screening_size(size),
+    }
+}
+
+fn searches(tasks: &[Task], options: &TuneOptions, is_scaled: bool) -> Result<Effort, TuneError> {
+    let mut effort = Effort::new(options.search.max_trials.saturating_mul(tasks.len()));
+    for task in tasks {
+        effort.add(search_of(task, options, is_scaled)?, task.occurrences);
+    }
+    Ok(effort)
 }
 
 /// The search of a task, with what is known of it.

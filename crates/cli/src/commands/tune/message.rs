@@ -1,0 +1,57 @@
+//! What the processes that tune tell the one that started them, one line of JSON each.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Message {
+    /// How far it is.
+    Progress(Progress),
+    /// A size is done.
+    Size(SizeReport),
+}
+
+/// How far a process is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Progress {
+    /// The size that is tuned for.
+    pub(super) size: usize,
+    /// What it is at: trials or finals.
+    pub(super) phase: String,
+    pub(super) done: usize,
+    pub(super) expected: usize,
+    pub(super) best_us: f64,
+    pub(super) untuned_us: f64,
+}
+
+/// What was found for partitions of one size.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct SizeReport {
+    pub(super) partition_size: usize,
+    pub(super) operators: Vec<OperatorReport>,
+    pub(super) trials: usize,
+    pub(super) repeated: usize,
+    pub(super) wrong: usize,
+    pub(super) failed: usize,
+    /// How many candidates were timed at once.
+    pub(super) benches: usize,
+    pub(super) screening_s: f64,
+    pub(super) total_s: f64,
+    pub(super) compile_core_s: f64,
+}
+
+/// What was found for one operator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct OperatorReport {
+    pub(super) operator: String,
+    pub(super) precision: String,
+    /// How often the models compute it.
+    pub(super) occurrences: f64,
+    /// How many there are to choose from.
+    pub(super) candidates: usize,
+    /// What was chosen; none where the session ended before.
+    pub(super) kernel: Option<String>,
+    pub(super) time_us: Option<f64>,
+    pub(super) untuned_time_us: Option<f64>,
+    pub(super) trials: Option<usize>,
+}

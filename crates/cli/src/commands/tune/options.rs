@@ -1,0 +1,182 @@
+//! What `weft tune` is asked for.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use weft_tuner::database::Database;
+use weft_tuner::search::{SearchOptions, Strategy};
+use weft_tuner::session::{Part, Shard, Sharing, TuneOptions};
+
+use crate::device::DeviceOptions;
+use crate::tuning::ModelSelection;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(super) selection: ModelSelection,
+    #[command(flatten)]
+    pub(super) device: DeviceOptions,
+    /// Sizes of the partitions that the models will get, in cores of a CPU [default: 1]
+    #[arg(long, value_delimiter = ',')]
+    pub(super) cores: Vec<usize>,
+    /// Sizes of the partitions that the models will get, in SMs of a GPU [default: all]
+    #[arg(long, value_delimiter = ',')]
+    pub(super) sms: Vec<usize>,
+    /// The tuning database [default: WEFT_TUNING_DB, else tuning.db in the cache folder]
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// Begin no further trials after this long, as 60s or 5m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) budget: Option<Duration>,
+    /// Candidates of each operator that are tried at most
+    #[arg(long, default_value_t = SearchOptions::default().max_trials)]
+    pub(super) trials: usize,
+    /// Milliseconds for which each candidate is timed
+    #[arg(long, value_name = "MS", default_value_t = TuneOptions::default().effort.as_secs_f64() * 1e3)]
+    pub(super) effort: f64,
+    /// Time one candidate after another, with the device to itself
+    #[arg(long)]
+    one_at_a_time: bool,
+    /// Time at most so many candidates at once [default: as many as the device has partitions]
+    #[arg(long, value_name = "COUNT", conflicts_with = "one_at_a_time")]
+    at_once: Option<usize>,
+    /// Processes that share the device, each with partitions and operators of its own
+    #[arg(long, default_value_t = 1)]
+    pub(super) workers: usize,
+    /// Run the processes under NVIDIA's Multi-Process Service, which is started for them
+    #[arg(long)]
+    pub(super) mps: bool,
+    /// A candidate that runs for longer than this is ended, as 10s
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_duration)]
+    pub(super) limit: Duration,
+    /// Choose what to try at random, not by what was learned
+    #[arg(long)]
+    random: bool,
+    /// Where the search's random numbers begin
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// This process is one of those that tune, and which: NUMBER/COUNT/PART
+    #[arg(long, hide = true)]
+    pub(super) as_worker: Option<Role>,
+}
+
+impl Options {
+    /// The database that is read and written.
+    pub(super) fn database(&self) -> Result<PathBuf> {
+        match &self.db {
+            Some(path) => Ok(path.clone()),
+            None => Ok(Database::default_path()?),
+        }
+    }
+
+    /// What a session is told.
+    pub(super) fn session(&self, role: Role) -> TuneOptions {
+        let strategy = if self.random { Strategy::Random } else { Strategy::Learned };
+        let search = SearchOptions {
+            strategy,
+            seed: self.seed,
+            max_trials: self.trials,
+            ..SearchOptions::default()
+        };
+        TuneOptions {
+            part: role.part,
+            shard: role.shard,
+            search,
+            sharing: match (self.one_at_a_time, self.at_once) {
+                (true, _) => Sharing::OneAtATime,
+                (false, Some(count)) => Sharing::AtMost(count),
+                (false, None) => Sharing::All,
+            },
+            effort: Duration::from_secs_f64(self.effort / 1e3),
+            budget: self.budget,
+            ..TuneOptions::default()
+        }
+    }
+}
+
+/// What one of the processes that tune does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Role {
+    pub(super) shard: Shard,
+    pub(super) part: Part,
+}
+
+impl Role {
+    /// As it stands on a worker's command line.
+    pub(super) fn text(self) -> String {
+        let part = match self.part {
+            Part::All => "all",
+            Part::Screening => "screening",
+            Part::Finals => "finals",
+        };
+        format!("{}/{}/{part}", self.shard.number, self.shard.count)
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refuse = || format!("'{text}' is no NUMBER/COUNT/PART");
+        let [number, count, part] = text.split('/').collect::<Vec<_>>()[..] else {
+            return Err(refuse());
+        };
+        let number = number.parse().map_err(|_| refuse())?;
+        let count = count.parse().map_err(|_| refuse())?;
+        let part = match part {
+            "all" => Part::All,
+            "screening" => Part::Screening,
+            "finals" => Part::Finals,
+            _ => return Err(refuse()),
+        };
+        (number < count).then_some(Self { shard: Shard { number, count }, part }).ok_or_else(refuse)
+    }
+}
+
+/// A time with its unit.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let refuse = || format!("'{text}' is no time; give it as 500ms, 60s, 5m or 1h");
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let number: f64 = number.parse().map_err(|_| refuse())?;
+    let seconds = match unit {
+        "ms" => number / 1e3,
+        "s" | "" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(refuse()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| refuse())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, seconds) in [("60s", 60.0), ("1.5m", 90.0), ("250ms", 0.25), ("2", 2.0)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "s", "-1s", "1x", "1e99h", "nan"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_role_is_what_it_is_written_as() {
+        for part in [Part::All, Part::Screening, Part::Finals] {
+            let role = Role { shard: Shard { number: 1, count: 3 }, part };
+            assert_eq!(role.text().parse(), Ok(role));
+        }
+        for text in ["", "1/1/all", "0/1", "0/1/some", "x/2/all"] {
+            assert!(text.parse::<Role>().is_err(), "{text}");
+        }
+    }
+}

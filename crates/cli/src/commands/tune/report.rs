@@ -1,0 +1,98 @@
+//! What `weft tune` found, for people and for machines.
+
+use anyhow::Result;
+
+use super::message::SizeReport;
+use super::options::Options;
+use crate::table::Table;
+
+/// The finals of one process, with what several have screened before.
+pub(super) fn joined(finals: Vec<SizeReport>, screened: &[SizeReport]) -> Vec<SizeReport> {
+    let join = |mut report: SizeReport| {
+        let of_size =
+            || screened.iter().filter(|other| other.partition_size == report.partition_size);
+        let screening_s = of_size().map(|other| other.screening_s).fold(0.0, f64::max);
+        let count = |read: fn(&SizeReport) -> usize| of_size().map(read).sum::<usize>();
+        let (trials, repeated) = (count(|it| it.trials), count(|it| it.repeated));
+        let (wrong, failed) = (count(|it| it.wrong), count(|it| it.failed));
+        let benches = count(|it| it.benches);
+        let compile_core_s = of_size().map(|other| other.compile_core_s).sum();
+        report.total_s += screening_s;
+        SizeReport {
+            trials,
+            repeated,
+            wrong,
+            failed,
+            benches,
+            screening_s,
+            compile_core_s,
+            ..report
+        }
+    };
+    finals.into_iter().map(join).collect()
+}
+
+/// Prints what was found, as asked for.
+pub(super) fn print(options: &Options, reports: &[SizeReport]) -> Result<()> {
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(reports)?);
+        return Ok(());
+    }
+    for report in reports {
+        println!("{}", table(report).render());
+        println!("\n{}", summary(report));
+    }
+    println!("in {}", options.database()?.display());
+    Ok(())
+}
+
+fn table(report: &SizeReport) -> Table {
+    let mut table =
+        Table::new(["operator", "times", "kernel", "us", "untuned us", "gain", "trials"]);
+    for operator in &report.operators {
+        let (Some(kernel), Some(time_us), Some(untuned_us)) =
+            (&operator.kernel, operator.time_us, operator.untuned_time_us)
+        else {
+            continue;
+        };
+        table.row([
+            operator.operator.clone(),
+            operator.occurrences.to_string(),
+            kernel.clone(),
+            format!("{time_us:.1}"),
+            format!("{untuned_us:.1}"),
+            format!("{:.2}", untuned_us / time_us),
+            operator.trials.unwrap_or(0).to_string(),
+        ]);
+    }
+    table
+}
+
+fn summary(report: &SizeReport) -> String {
+    let sum = |read: fn(&super::message::OperatorReport) -> Option<f64>| -> f64 {
+        let all = report.operators.iter();
+        all.filter_map(|operator| Some(read(operator)? * operator.occurrences)).sum()
+    };
+    let (tuned, untuned) = (sum(|it| it.time_us), sum(|it| it.untuned_time_us));
+    let undecided = report.operators.iter().filter(|operator| operator.kernel.is_none()).count();
+    let undecided = match undecided {
+        0 => String::new(),
+        count => format!("; {count} operators are not decided yet: run it again"),
+    };
+    format!(
+        "size {}: operators {untuned:.0} -> {tuned:.0} us, {:.2} times as fast; {} trials on {} \
+         partitions in {:.1} s ({:.0} trials/s), {} repeated, {} wrong, {} failed; all {:.1} s; \
+         compiling took {:.1} core seconds{undecided}",
+        report.partition_size,
+        untuned / tuned,
+        report.trials,
+        report.benches,
+        report.screening_s,
+        report.trials as f64 / report.screening_s.max(1e-9),
+        report.repeated,
+        report.wrong,
+        report.failed,
+        report.total_s,
+        report.compile_core_s,
+    )
+}

@@ -1,0 +1,115 @@
+//! One of the processes that tune.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use weft_tuner::database::Database;
+use weft_tuner::session::{Assignment, Outcome, Part, Stop, Task, tune};
+use weft_tuner::{Recorder, experience};
+
+use super::message::{Message, OperatorReport, SizeReport};
+use super::options::{Options, Role};
+use super::watching::{Watchdog, Watching};
+use crate::device::OpenDevice;
+
+/// Somebody has asked for an end.
+static STOP: Stop = Stop::new();
+
+pub(super) fn run(options: &Options) -> Result<ExitCode> {
+    let role = options.as_worker.context("this process is no worker")?;
+    let database = Database::open(&options.database()?)?;
+    let device = options.device.open()?;
+    device.start_compile_helpers()?;
+    stop_when_asked()?;
+    let otherwise = match device {
+        OpenDevice::Cpu(_) => 1,
+        OpenDevice::Cuda(_) => device.size_of(&device.units()),
+    };
+    for size in device.chosen_sizes(&options.cores, &options.sms, otherwise)? {
+        let report = tune_size(options, role, &device, &database, size)
+            .with_context(|| format!("for partitions of {size} {}", device.counted_in()))?;
+        tell(&Message::Size(report));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says something to the process that started this one; where that is gone, nobody misses it.
+pub(super) fn tell(message: &Message) {
+    if let Ok(line) = serde_json::to_string(message) {
+        let mut output = std::io::stdout().lock();
+        let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+    }
+}
+
+/// Ends the session, not the process, when somebody interrupts it.
+fn stop_when_asked() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::spawn(move || {
+        while runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            STOP.ask();
+        }
+    });
+    Ok(())
+}
+
+fn tune_size(
+    options: &Options,
+    role: Role,
+    device: &OpenDevice,
+    database: &Database,
+    size: usize,
+) -> Result<SizeReport> {
+    let tunable = device.as_tunable();
+    let platform = tunable.platform();
+    let mut tasks = options.selection.tasks(device, size)?;
+    if role.part == Part::Screening {
+        tasks = role.shard.of(tasks).collect();
+    }
+    let recorder = Recorder::new(database, &platform, size, &tasks);
+    recorder.recall(&mut tasks)?;
+    let experience = experience(database, &platform)?;
+    let assignment = Assignment { size, tasks: &tasks, experience: &experience };
+    let watchdog = Watchdog::default();
+    let watching = Watching { recorder: &recorder, tasks: &tasks, size, watchdog: &watchdog };
+    let session = options.session(role);
+    let outcome = std::thread::scope(|scope| {
+        let guard = watchdog.guard();
+        scope.spawn(|| {
+            watchdog.watch(options.limit, |task, candidate| {
+                let _ = recorder.hung(&tasks, task, candidate);
+            })
+        });
+        let outcome = tune(tunable, assignment, &session, &watching, &STOP);
+        drop(guard);
+        outcome
+    })?;
+    Ok(report(size, &tasks, &outcome))
+}
+
+fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
+    let us = |time: std::time::Duration| time.as_secs_f64() * 1e6;
+    let operators = tasks.iter().zip(&outcome.choices).map(|(task, choice)| OperatorReport {
+        operator: task.operator.key().operator.clone(),
+        precision: task.operator.key().precision.clone(),
+        occurrences: task.occurrences,
+        candidates: task.operator.candidates().len(),
+        kernel: choice.map(|it| task.operator.candidates()[it.candidate].name.clone()),
+        time_us: choice.map(|it| us(it.time)),
+        untuned_time_us: choice.map(|it| us(it.untuned_time)),
+        trials: choice.map(|it| it.trials),
+    });
+    let statistics = &outcome.statistics;
+    SizeReport {
+        partition_size: size,
+        operators: operators.collect(),
+        trials: statistics.trials,
+        repeated: statistics.repeated,
+        wrong: statistics.wrong,
+        failed: statistics.failed,
+        benches: statistics.benches,
+        screening_s: statistics.screening_time.as_secs_f64(),
+        total_s: statistics.total_time.as_secs_f64(),
+        compile_core_s: statistics.compile_time.as_secs_f64(),
+    }
+}
