@@ -21,7 +21,7 @@
 // Parameters:
 //   STORAGE, MATH                    how numbers are stored and multiplied
 //   BY_WARPGROUP, BULK_LEFT, BULK_RIGHT, REDUCTION, GROUP    as above
-//   TILE_M, TILE_N, WARPS_M, WARPS_N, ROW_BYTES              the tile; ROW_BYTES of k per step: 64 or 128
+//   TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, ROW_BYTES      the tile; ROW_BYTES of k per step: 64 or 128
 //   CONVOLUTION, TAPS, KERNEL_X, IS_DILATED                  the image; TAPS of a filter, KERNEL_X of its rows
 //   LOAD_BYTES, RIGHT_LOAD_BYTES     of one load from `left` and from `right`: 4, 8 or 16
 //   RIGHT_BY_ROWS, RIGHT_IS_WEIGHTS  the right matrix
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #if BULK_RIGHT
     // Tiles lie at multiples of the pattern that the copy engine writes; the host has left room for that.
     shared += -shared_address(shared) & 1023;
-    __shared__ __align__(8) u64 barriers[MAX_STAGES];
+    __shared__ __align__(8) u64 barriers[STAGES];
 #endif
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
     int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
@@ -58,7 +58,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     int steps = p.steps - first_step;
     steps = steps < 0 ? 0 : (steps < p.steps_per_split ? steps : p.steps_per_split);
 
-    int steps_ahead = p.stages - STAGES_BEHIND;
     u32 tiles = shared_address(shared);
 #if !BULK_LEFT
     LeftLoader left_loader;
@@ -83,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #endif
 #if BULK_RIGHT
     if (threadIdx.x == 0) {
-        for (int s = 0; s < p.stages; s++) start_barrier(shared_address(&barriers[s]));
+        for (int s = 0; s < STAGES; s++) start_barrier(shared_address(&barriers[s]));
         show_barriers();
     }
     __syncthreads();
@@ -109,12 +108,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     left_loader.start(p, operands.of[group].left + stacked * p.left_step, tile_m, first_step * TILE_K);
     auto load_left = [&](int, int to) {
         left_loader.load(p, tiles + to * STAGE_BYTES);
-        left_loader.advance(p);
+        left_loader.advance();
     };
 #endif
 // Not unrolled: what runs once should be short, since fetching its instructions takes longer than running them.
 #pragma unroll 1
-    for (int s = 0; s < steps_ahead; s++) {
+    for (int s = 0; s < STEPS_AHEAD; s++) {
         if (s < steps) load_right(s, s);
     }
 #if RIGHT_IS_WEIGHTS
@@ -122,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     await_predecessor();
 #endif
 #pragma unroll 1
-    for (int s = 0; s < steps_ahead; s++) {
+    for (int s = 0; s < STEPS_AHEAD; s++) {
         if (s < steps) load_left(s, s);
         commit_copies();
     }
@@ -139,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int e = 0; e < 4; e++) sums[i][j][e] = 0.f;
 #endif
 
-    int stage = 0, next_stage = steps_ahead;
+    int stage = 0, next_stage = STEPS_AHEAD;
     u32 parity = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
@@ -147,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         await_barrier(shared_address(&barriers[stage]), parity);
 #endif
 #if !BULK_LEFT
-        await_copies_but(steps_ahead - 1);
+        await_copies<STEPS_AHEAD - 1>();
 #if BY_WARPGROUP
         show_to_tensor_cores();
 #endif
@@ -158,17 +157,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         multiply_step(sums, left_tile, right_tile, step == 0);
         await_warpgroup<1>();
 #endif
-        if (step + steps_ahead < steps) {
-            load_right(step + steps_ahead, next_stage);
-            load_left(step + steps_ahead, next_stage);
+        if (step + STEPS_AHEAD < steps) {
+            load_right(step + STEPS_AHEAD, next_stage);
+            load_left(step + STEPS_AHEAD, next_stage);
         }
         commit_copies();
 #if !BY_WARPGROUP
         multiply_step(sums, left_tile, right_tile);
 #endif
-        stage = stage + 1 == p.stages ? 0 : stage + 1;
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
         parity ^= stage == 0;
-        next_stage = next_stage + 1 == p.stages ? 0 : next_stage + 1;
+        next_stage = next_stage + 1 == STAGES ? 0 : next_stage + 1;
     }
 #if BY_WARPGROUP
     await_warpgroup<0>();

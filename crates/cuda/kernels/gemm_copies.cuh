@@ -28,18 +28,10 @@ struct LeftLoader {
 #endif
 #endif
     int k;
-#if CONVOLUTION
-    // Of k.
-    int tap, channel;
-#endif
 
     DEVICE void start(const Problem &p, const STORAGE *left, int tile_m, int first_k) {
         base = left;
         k = first_k + (threadIdx.x % LEFT_COLUMNS) * LOAD_ELEMENTS;
-#if CONVOLUTION
-        tap = (int)divided(k, p.by_channels);
-        channel = k - tap * (int)p.by_channels.divisor;
-#endif
 #pragma unroll
         for (int i = 0; i < LEFT_LOADS; i++) {
             int row = tile_m * TILE_M + threadIdx.x / LEFT_COLUMNS + i * LEFT_ROWS;
@@ -72,9 +64,9 @@ struct LeftLoader {
         int row = threadIdx.x / LEFT_COLUMNS;
         int chunk = column * LOAD_BYTES / 16, inside = column * LOAD_BYTES % 16;
 #if CONVOLUTION
-        int dy = (u32)tap / KERNEL_X * (IS_DILATED ? p.dilation_y : 1);
-        int dx = (u32)tap % KERNEL_X * (IS_DILATED ? p.dilation_x : 1);
-        int shift = (dy * p.width + dx) * (int)p.by_channels.divisor + channel;
+        u32 tap = divided(k, p.by_channels), channel = k - tap * p.by_channels.divisor;
+        int dy = tap / KERNEL_X * (IS_DILATED ? p.dilation_y : 1), dx = tap % KERNEL_X * (IS_DILATED ? p.dilation_x : 1);
+        int shift = (dy * p.width + dx) * (int)p.by_channels.divisor + (int)channel;
 #endif
 #pragma unroll
         for (int i = 0; i < LEFT_LOADS; i++, row += LEFT_ROWS) {
@@ -97,17 +89,7 @@ struct LeftLoader {
         }
     }
 
-    DEVICE void advance(const Problem &p) {
-        k += TILE_K;
-#if CONVOLUTION
-        tap += p.taps_per_step;
-        channel += p.channels_per_step;
-        if (channel >= (int)p.by_channels.divisor) {
-            channel -= (int)p.by_channels.divisor;
-            tap++;
-        }
-#endif
-    }
+    DEVICE void advance() { k += TILE_K; }
 };
 
 #if RIGHT_BY_ROWS

@@ -7,10 +7,6 @@ struct Problem {
     int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
     Divider by_output_width, by_output_area, by_channels;
     int steps, steps_per_split;
-    // Steps of k in shared memory at once.
-    int stages;
-    // How far a step takes a load: whole taps, and channels.
-    int taps_per_step, channels_per_step;
     i64 left_step, right_step, output_step;
     ActivationParameters activation;
 };

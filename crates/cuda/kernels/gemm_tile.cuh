@@ -15,14 +15,13 @@ constexpr int WARP_M = TILE_M / WARPS_M;
 constexpr int WARP_N = TILE_N;
 constexpr int GROUP_M = 4 * WARP_M;
 // A stage is written again only when the step before the last has been multiplied.
-constexpr int STAGES_BEHIND = 2;
+constexpr int STEPS_AHEAD = STAGES - 2;
 static_assert(ROW_BYTES == 128 && !RIGHT_BY_ROWS && WARPS_N == 1 && WARPS_M % 4 == 0, "as the hardware lays tiles out");
 #else
 constexpr int WARP_M = TILE_M / WARPS_M;
 constexpr int WARP_N = TILE_N / WARPS_N;
-constexpr int STAGES_BEHIND = 1;
+constexpr int STEPS_AHEAD = STAGES - 1;
 #endif
-constexpr int MAX_STAGES = 8;
 constexpr int MMA_M = WARP_M / 16;
 constexpr int MMA_N = WARP_N / 8;
 constexpr int LEFT_BYTES = TILE_M * ROW_BYTES;

@@ -21,18 +21,6 @@ template <int BYTES, bool IS_REPEATED = false> DEVICE void copy_async(u32 to, co
 }
 DEVICE void commit_copies() { asm volatile("cp.async.commit_group;"); }
 template <int PENDING> DEVICE void await_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING)); }
-// The same for a number that is known when the kernel runs: at most 6.
-DEVICE void await_copies_but(int pending) {
-    switch (pending) {
-    case 0: return await_copies<0>();
-    case 1: return await_copies<1>();
-    case 2: return await_copies<2>();
-    case 3: return await_copies<3>();
-    case 4: return await_copies<4>();
-    case 5: return await_copies<5>();
-    default: return await_copies<6>();
-    }
-}
 
 // Where a 16-byte chunk of a row of CHUNKS (a power of two, at least 2) lies, so that eight rows' chunks of one column
 // lie in different banks.

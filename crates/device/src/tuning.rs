@@ -44,6 +44,9 @@ pub struct CandidateDescription {
     pub features: Vec<f32>,
     /// It can be timed on a part of the partition that it is for.
     pub can_be_screened: bool,
+    /// Identifies what has to be compiled for it, which candidates of other operators may need too; `None` where there is
+    /// nothing to compile.
+    pub code: Option<u64>,
 }
 
 /// An operator that can be computed in several ways on partitions of one size.

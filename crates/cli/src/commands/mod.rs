@@ -12,6 +12,6 @@ pub(crate) mod profile;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod top;
-pub(crate) mod tuning;
 pub(crate) mod tune;
+pub(crate) mod tuning;
 pub(crate) mod zoo;

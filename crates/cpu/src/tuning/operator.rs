@@ -33,6 +33,7 @@ impl CpuOperator {
                 parameters: parameters(candidate),
                 features: features(&fused, candidate, isa, workers),
                 can_be_screened: false,
+                code: None,
             })
             .collect();
         let key = fused.key();

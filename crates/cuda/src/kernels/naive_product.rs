@@ -31,7 +31,7 @@ pub(crate) fn naive_product(
             threads: THREADS as u32,
             shared_bytes: 0,
             cluster: [1, 1, 1],
-            arguments: product_arguments(problem, 1, 1, operands).to_vec(),
+            arguments: product_arguments(problem, 1, operands).to_vec(),
         };
         Candidate::new("naive product", vec![launch], workspace_from)
     })

@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use weft_device::{CandidateDescription, DeviceError, OperatorKey, TunableOperator};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::trial_memory::Expected;
 use crate::Precision;
 use crate::choosing::operator_key;
 use crate::driver::CudaError;
 use crate::gpu::Gpu;
-use crate::launch::{Candidate, Traits};
+use crate::launch::{Candidate, KernelSource, Traits};
 use crate::plan::chooser::{Extent, Problem};
 
 /// An operator of some model, on partitions of one size.
@@ -69,7 +70,20 @@ fn describe((number, candidate): (usize, &Candidate)) -> CandidateDescription {
         features,
         // Blocks of the template compute tiles of their own; of other kernels that is not known.
         can_be_screened: candidate.traits.is_some() && candidate.library_call.is_none(),
+        code: candidate.launches.last().map(|launch| code_of(&launch.source)),
     }
+}
+
+/// Equal for equal machine code.
+fn code_of(source: &KernelSource) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(source.template.as_bytes());
+    hash.update(source.generated.as_bytes());
+    for (name, value) in &source.defines {
+        hash.update(name.as_bytes());
+        hash.update(value.as_bytes());
+    }
+    hash.digest()
 }
 
 impl TunableOperator for CudaOperator {

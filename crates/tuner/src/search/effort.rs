@@ -1,5 +1,6 @@
 //! Which operator gets the next trials: the one where they promise to save the most of the models' time.
 
+use super::code::CompiledCode;
 use super::{Outcome, Search};
 use crate::cost_model::{CostModel, RowError, TrainingRows};
 
@@ -20,6 +21,7 @@ pub struct Proposal {
 pub struct Effort {
     operators: Vec<Operator>,
     max_trials: usize,
+    compiled: CompiledCode,
 }
 
 #[derive(Clone, Debug)]
@@ -54,11 +56,13 @@ enum Stage {
 impl Effort {
     /// No operators yet; up to `max_trials` candidates of all of them will be proposed.
     pub fn new(max_trials: usize) -> Self {
-        Self { operators: Vec::new(), max_trials }
+        Self { operators: Vec::new(), max_trials, compiled: CompiledCode::default() }
     }
 
     /// Adds an operator that the models compute so often, each time weighted by how much it matters; says which one it is.
-    pub fn add(&mut self, search: Search, occurrences: f64) -> usize {
+    /// What one operator's candidates need compiled is there for those of the others.
+    pub fn add(&mut self, mut search: Search, occurrences: f64) -> usize {
+        search.share_code(&self.compiled);
         let occurrences = if occurrences.is_finite() { occurrences.max(0.0) } else { 0.0 };
         self.operators.push(Operator { search, occurrences });
         self.operators.len() - 1

@@ -59,6 +59,7 @@ mod tests {
             parameters: point.to_vec(),
             features: Vec::new(),
             can_be_screened: true,
+            code: None,
         });
         let space = Space::new(&candidates).unwrap();
         let mut ledger = Ledger::new(candidates.len());

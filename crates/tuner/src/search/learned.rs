@@ -1,9 +1,12 @@
 //! What a learned search tries next: a start, then what the model favours, and now and then anything.
 
+use std::cmp::Ordering;
+
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::{IteratorRandom, SliceRandom};
 
+use super::code::Code;
 use super::forecast::Forecast;
 use super::ledger::Ledger;
 use super::space::Space;
@@ -20,6 +23,27 @@ const EXPLORATION: f64 = 0.1;
 
 /// The share of the others that go to descendants of the fastest; the rest go to whatever the model favours.
 const DESCENT: f64 = 0.5;
+
+/// By how much a candidate that has to be compiled must be faster to be tried before one that has not, as a logarithm.
+const COMPILING: f64 = 0.04;
+
+/// A number with an order.
+#[derive(PartialEq)]
+struct Ordered(f64);
+
+impl Eq for Ordered {}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
 
 /// How many candidates a search tries before its measurements count.
 pub(super) fn start_length(forecast: &Forecast) -> usize {
@@ -39,12 +63,18 @@ impl Favourites {
         space: &Space,
         ledger: &Ledger,
         forecast: &Forecast,
+        code: &Code,
         random: &mut SmallRng,
     ) -> Self {
-        let mut ranked = |mut candidates: Vec<usize>| {
+        let worth = |candidate: usize| match code.is_there(candidate) {
+            true => forecast.expected(candidate),
+            false => forecast.expected(candidate) + COMPILING,
+        };
+        let mut ranked = |candidates: Vec<usize>| {
+            let mut candidates: Vec<usize> = candidates;
             if forecast.is_known() {
                 // A tree expects the same of many; among these the device's order decides.
-                candidates.sort_by(|&a, &b| forecast.expected(a).total_cmp(&forecast.expected(b)));
+                candidates.sort_by_cached_key(|&candidate| Ordered(worth(candidate)));
                 candidates.reverse();
             } else {
                 candidates.shuffle(random);
@@ -70,22 +100,24 @@ pub(super) fn next(
     space: &Space,
     ledger: &Ledger,
     forecast: &Forecast,
+    code: &Code,
     random: &mut SmallRng,
     favourites: &mut Option<Favourites>,
 ) -> Option<usize> {
     let tried = ledger.tried().count();
     let is_start = tried < start_length(forecast);
     if is_start && !forecast.is_informed() && tried % 2 == 1 {
-        return start::diverse(space, ledger, random);
+        return start::diverse(space, ledger, code, random);
     }
     if !forecast.is_known() && (is_start || ledger.best().is_none()) {
         return ledger.untried().next();
     }
     if !is_start && random.random_bool(EXPLORATION) {
-        return ledger.untried().choose(random);
+        let there = ledger.untried().filter(|&candidate| code.is_there(candidate));
+        return there.choose(random).or_else(|| ledger.untried().choose(random));
     }
     let from_children = random.random_bool(DESCENT);
     favourites
-        .get_or_insert_with(|| Favourites::new(space, ledger, forecast, random))
+        .get_or_insert_with(|| Favourites::new(space, ledger, forecast, code, random))
         .pop(ledger, from_children)
 }

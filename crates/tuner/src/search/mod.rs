@@ -1,5 +1,6 @@
 //! Which candidates of an operator to try next, and when to stop: pure decisions, repeatable from a seed.
 
+mod code;
 mod effort;
 mod evolution;
 mod forecast;

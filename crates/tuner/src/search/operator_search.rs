@@ -7,6 +7,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IteratorRandom;
 use weft_device::CandidateDescription;
 
+use super::code::{Code, CompiledCode};
 use super::forecast::Forecast;
 use super::learned::{self, Favourites};
 use super::ledger::{Ledger, Outcome, UNTUNED};
@@ -38,6 +39,7 @@ pub struct Search {
     space: Space,
     ledger: Ledger,
     forecast: Forecast,
+    code: Code,
     random: SmallRng,
     progress: Progress,
 }
@@ -57,10 +59,16 @@ impl Search {
             space,
             ledger: Ledger::new(candidates.len()),
             forecast: Forecast::new(candidates[0].features.len(), features.collect()),
+            code: Code::new(candidates.iter().map(|candidate| candidate.code).collect()),
             random: SmallRng::seed_from_u64(options.seed),
             options,
             progress: Progress::default(),
         })
+    }
+
+    /// Has candidates that need what is compiled for others preferred.
+    pub(super) fn share_code(&mut self, compiled: &CompiledCode) {
+        self.code.compiled = compiled.clone();
     }
 
     /// Excludes a candidate for good, whatever is known of it.
@@ -93,6 +101,7 @@ impl Search {
         while proposals.len() < count && self.has_more() {
             let Some(candidate) = self.next(&mut favourites) else { break };
             self.ledger.take(candidate);
+            self.code.ask_for(candidate);
             proposals.push(candidate);
         }
         proposals
@@ -230,11 +239,11 @@ impl Search {
         if self.ledger.is_untried(UNTUNED) {
             return Some(UNTUNED);
         }
-        let Self { space, ledger, forecast, random, .. } = self;
+        let Self { space, ledger, forecast, code, random, .. } = self;
         match self.options.strategy {
             Strategy::Exhaustive => ledger.untried().next(),
             Strategy::Random => ledger.untried().choose(random),
-            Strategy::Learned => learned::next(space, ledger, forecast, random, favourites),
+            Strategy::Learned => learned::next(space, ledger, forecast, code, random, favourites),
         }
     }
 }

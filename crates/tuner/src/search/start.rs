@@ -3,17 +3,30 @@
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+use super::code::Code;
 use super::ledger::Ledger;
 use super::space::Space;
 
 /// Among how many drawn candidates the most unusual is taken.
 const DRAWN: usize = 4;
 
+/// Of how many candidates that need not be compiled one is drawn, rather than of all.
+const ENOUGH: usize = 24;
+
 /// A candidate unlike those that were tried. It is drawn, so that operators with the same candidates begin differently
 /// and a model learns of more of them; and from the first-listed rather than the last, since the device expects more of
 /// these.
-pub(super) fn diverse(space: &Space, ledger: &Ledger, random: &mut SmallRng) -> Option<usize> {
-    let untried: Vec<usize> = ledger.untried().collect();
+pub(super) fn diverse(
+    space: &Space,
+    ledger: &Ledger,
+    code: &Code,
+    random: &mut SmallRng,
+) -> Option<usize> {
+    let mut untried: Vec<usize> =
+        ledger.untried().filter(|&candidate| code.is_there(candidate)).collect();
+    if untried.len() < ENOUGH {
+        untried = ledger.untried().collect();
+    }
     let tried: Vec<usize> = ledger.tried().collect();
     let novelty = |candidate: usize| {
         tried.iter().map(|&other| space.distance(candidate, other)).fold(f64::INFINITY, f64::min)

@@ -16,7 +16,7 @@ use super::pipeline::{self, Pipeline, benches};
 use super::stop::Stop;
 use super::task::Task;
 use super::{Assignment, TuneError};
-use crate::search::{self, Effort, Proposal, Search};
+use crate::search::{self, Effort, Proposal, Search, SearchOptions};
 
 /// How often a candidate is tried again because something interfered.
 const MAX_ATTEMPTS: usize = 3;
@@ -95,17 +95,21 @@ fn bench_size(device: &dyn TunableDevice, size: usize, options: &TuneOptions) ->
 
 fn searches(tasks: &[Task], options: &TuneOptions, is_scaled: bool) -> Result<Effort, TuneError> {
     let mut effort = Effort::new(options.search.max_trials.saturating_mul(tasks.len()));
-    for task in tasks {
-        effort.add(search_of(task, options, is_scaled)?, task.occurrences);
+    for (number, task) in tasks.iter().enumerate() {
+        // Operators that begin alike learn the same; those that begin differently learn from each other.
+        let seed = options.search.seed.wrapping_add(number as u64);
+        let search = SearchOptions { seed, ..options.search };
+        effort.add(search_of(task, search, is_scaled)?, task.occurrences);
     }
     Ok(effort)
 }
 
 /// The search of a task, with what is known of it.
-fn search_of(task: &Task, options: &TuneOptions, is_scaled: bool) -> Result<Search, TuneError> {
+fn search_of(task: &Task, options: SearchOptions, is_scaled: bool) -> Result<Search, TuneError> {
     let candidates = task.operator.candidates();
-    let mut search = Search::new(candidates, options.search).map_err(|source| {
-        TuneError::Search { operator: task.operator.key().operator.clone(), source }
+    let mut search = Search::new(candidates, options).map_err(|source| TuneError::Search {
+        operator: task.operator.key().operator.clone(),
+        source,
     })?;
     for known in &task.known {
         match known.time {

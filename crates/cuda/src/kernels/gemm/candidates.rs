@@ -111,7 +111,7 @@ fn candidate(
         _ => (Argument::Null, Argument::Null, 0),
     };
     let small = |count: usize| u32::try_from(count).expect("sizes were checked");
-    let mut arguments = product_arguments(problem, parts, tile.stages, operands).to_vec();
+    let mut arguments = product_arguments(problem, parts, operands).to_vec();
     arguments.extend([workspace, counters]);
     arguments.extend(tensor_maps(problem, &operands[0], tile));
     let launch = Launch {
@@ -129,15 +129,13 @@ fn candidate(
     Candidate::new(name, vec![launch], workspace_from + workspace_bytes)
 }
 
-/// What every kernel of products is given first: the problem, with its sum split into parts and so many steps of it in
-/// shared memory at once, and the operands of each product.
+/// What every kernel of products is given first: the problem, its sum split into parts, and the operands of each product.
 pub(crate) fn product_arguments(
     problem: &GemmProblem,
     parts: usize,
-    stages: usize,
     operands: &[Operands],
 ) -> [Argument; 2] {
-    let parameters = Argument::structure(&Parameters::new(problem, parts, stages));
+    let parameters = Argument::structure(&Parameters::new(problem, parts));
     [parameters, Argument::Addresses(operands.iter().flat_map(Operands::addresses).collect())]
 }
 
@@ -203,6 +201,7 @@ pub(super) fn source(
         ("TILE_N", tile.n.to_string()),
         ("WARPS_M", tile.warps_m.to_string()),
         ("WARPS_N", tile.warps_n.to_string()),
+        ("STAGES", tile.stages.to_string()),
         ("ROW_BYTES", ROW_BYTES.to_string()),
         ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
         ("TAPS", (kernel[0] * kernel[1]).to_string()),

@@ -4,7 +4,6 @@ use bytemuck::{Pod, Zeroable};
 
 use super::epilogue::epilogue_activation;
 use super::problem::{GemmProblem, Left};
-use super::tile::ROW_BYTES;
 use crate::kernels::activation::ActivationParameters;
 use crate::kernels::divider::Divider;
 
@@ -24,16 +23,14 @@ pub(super) struct Parameters {
     by_channels: Divider,
     steps: i32,
     steps_per_split: i32,
-    stages: i32,
-    /// How far a step takes a load: whole taps, and channels.
-    step: [i32; 2],
+    /// The kernel's numbers of 64 bits are aligned to their size.
+    padding: i32,
     stack_steps: [i64; 3],
     activation: ActivationParameters,
 }
 
 impl Parameters {
-    /// The sum is split into so many parts, and so many steps of it are in shared memory at once.
-    pub(super) fn new(problem: &GemmProblem, splits: usize, stages: usize) -> Self {
+    pub(super) fn new(problem: &GemmProblem, splits: usize) -> Self {
         let steps = problem.steps();
         let small = |value: usize| i32::try_from(value).expect("sizes were checked");
         let pair = |values: [usize; 2]| values.map(small);
@@ -44,8 +41,6 @@ impl Parameters {
         let of = |read: fn(&super::Image) -> usize| image.as_ref().map_or(0, read);
         let pairs = |read: fn(&super::Image) -> [usize; 2]| image.as_ref().map_or([0; 2], read);
         let output = pairs(|image| image.output);
-        let channels = of(|image| image.channels).max(1);
-        let elements_per_step = ROW_BYTES / problem.element_bytes();
         Self {
             sizes: [problem.m, problem.n, problem.k].map(small),
             strides: [left_stride, problem.right.stride, problem.n].map(small),
@@ -56,11 +51,10 @@ impl Parameters {
             dilations: pair(pairs(|image| image.dilations)),
             by_output_width: Divider::new(output[1].max(1)),
             by_output_area: Divider::new((output[0] * output[1]).max(1)),
-            by_channels: Divider::new(channels),
+            by_channels: Divider::new(of(|image| image.channels).max(1)),
             steps: small(steps),
             steps_per_split: small(steps.div_ceil(splits)),
-            stages: small(stages),
-            step: pair([elements_per_step / channels, elements_per_step % channels]),
+            padding: 0,
             stack_steps: problem.stack_steps.map(|step| step as i64),
             activation: epilogue_activation(problem.activation).1,
         }
@@ -73,8 +67,8 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_kernels() {
-        // 14 integers, 3 dividers, 5 integers, then three 64-bit steps and two floats.
-        assert_eq!(size_of::<Parameters>(), 4 * 14 + 12 * 3 + 4 * 5 + 8 * 3 + 8);
-        assert_eq!(std::mem::offset_of!(Parameters, stack_steps), 112);
+        // 14 integers, 3 dividers, 3 integers, then three 64-bit steps and two floats.
+        assert_eq!(size_of::<Parameters>(), 4 * 14 + 12 * 3 + 4 * 3 + 8 * 3 + 8);
+        assert_eq!(std::mem::offset_of!(Parameters, stack_steps), 104);
     }
 }

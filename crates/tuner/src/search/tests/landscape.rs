@@ -74,6 +74,7 @@ impl Landscape {
             parameters: configuration.parameters(),
             features: configuration.features(shape, untuned),
             can_be_screened: true,
+            code: None,
         });
         let truth = configurations.iter().map(|configuration| configuration.true_us(shape, seed));
         Self { candidates: candidates.collect(), truth_us: truth.collect(), noise: random }

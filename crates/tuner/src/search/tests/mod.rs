@@ -19,6 +19,7 @@ fn candidates(count: i32) -> Vec<CandidateDescription> {
             parameters: vec![0, index % 7, index / 7],
             features: vec![index as f32],
             can_be_screened: true,
+            code: None,
         })
         .collect()
 }
