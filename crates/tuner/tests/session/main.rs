@@ -1,0 +1,238 @@
+//! Tuning sessions on a device whose times are made up, and known.
+
+mod device;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use device::{FakeDevice, FakeOperator};
+use weft_device::{DeviceError, TunableDevice};
+use weft_tuner::cost_model::TrainingRows;
+use weft_tuner::database::Database;
+use weft_tuner::search::{SearchOptions, Strategy};
+use weft_tuner::session::{
+    Assignment, Choice, Observer, Outcome, Part, Progress, Shard, Sharing, Silent, Stop, Task,
+    TrialReport, TuneError, TuneOptions, try_all, tune,
+};
+use weft_tuner::{Recorder, experience};
+
+fn exhaustive() -> TuneOptions {
+    let search = SearchOptions { strategy: Strategy::Exhaustive, ..SearchOptions::default() };
+    TuneOptions { search, compile_threads: Some(2), ..TuneOptions::default() }
+}
+
+fn run(device: &FakeDevice, tasks: &[Task], options: &TuneOptions) -> Result<Outcome, TuneError> {
+    let experience = TrainingRows::default();
+    let assignment = Assignment { size: 4, tasks, experience: &experience };
+    tune(device, assignment, options, &Silent, &Stop::new())
+}
+
+fn chosen(outcome: &Outcome) -> Vec<usize> {
+    outcome.choices.iter().map(|choice| choice.expect("a choice").candidate).collect()
+}
+
+#[test]
+fn the_fastest_right_candidate_is_chosen() {
+    let device = FakeDevice::new(8);
+    let tasks = [
+        FakeOperator::new("plain", &[10.0, 7.0, 5.0, 9.0]).task(),
+        FakeOperator::new("wrong", &[10.0, 1.0, 5.0, 9.0]).wrong(1).task(),
+        FakeOperator::new("failing", &[10.0, 7.0, 2.0, 9.0]).failing(2).task(),
+        FakeOperator::new("uncompilable", &[10.0, 7.0, 2.0, 3.0]).uncompilable(2).task(),
+        FakeOperator::new("untuned is best", &[5.0, 7.0, 6.0, 9.0]).task(),
+        FakeOperator::new("no gain", &[5.0, 4.99, 6.0, 9.0]).task(),
+    ];
+    for sharing in [Sharing::All, Sharing::AtMost(2), Sharing::OneAtATime] {
+        let outcome = run(&device, &tasks, &TuneOptions { sharing, ..exhaustive() }).unwrap();
+        assert_eq!(chosen(&outcome), [2, 2, 1, 3, 0, 0], "{sharing:?}");
+        assert_eq!((outcome.statistics.wrong, outcome.statistics.failed), (1, 2));
+        let gain = outcome.choices[0].unwrap().gain();
+        assert!((gain - 2.0).abs() < 1e-9, "{gain}");
+    }
+}
+
+#[test]
+fn a_learned_search_of_many_operators_finds_good_ones_with_few_trials() {
+    let device = FakeDevice::new(8);
+    let tasks: Vec<Task> = (0..12).map(|seed| FakeOperator::landscape(seed, 300).task()).collect();
+    let search = SearchOptions { max_trials: 60, ..SearchOptions::default() };
+    let outcome = run(&device, &tasks, &TuneOptions { search, ..exhaustive() }).unwrap();
+    let mut regret = 0.0;
+    for (task, choice) in tasks.iter().zip(&outcome.choices) {
+        let operator = task.operator.as_any().downcast_ref::<FakeOperator>().unwrap();
+        regret += choice.unwrap().time.as_secs_f64() * 1e6 / operator.best_us() - 1.0;
+    }
+    assert!(outcome.statistics.trials <= 60 * 12);
+    assert!(regret / 12.0 < 0.06, "{}", regret / 12.0);
+}
+
+#[test]
+fn what_screening_on_a_part_cannot_tell_is_decided_on_the_whole() {
+    // On a part, candidates look up to 8 % better or worse than they are.
+    let device = FakeDevice::new(8).screening_on(1).with_error(0.08);
+    let tasks: Vec<Task> = (0..6).map(|seed| FakeOperator::landscape(seed, 40).task()).collect();
+    let outcome = run(&device, &tasks, &exhaustive()).unwrap();
+    for (task, choice) in tasks.iter().zip(&outcome.choices) {
+        let operator = task.operator.as_any().downcast_ref::<FakeOperator>().unwrap();
+        let regret = choice.unwrap().time.as_secs_f64() * 1e6 / operator.best_us();
+        assert!(regret < 1.04, "{regret}");
+    }
+    assert_eq!(outcome.statistics.benches, 8);
+}
+
+#[test]
+fn candidates_that_cannot_be_screened_have_their_chance_in_the_finals() {
+    let device = FakeDevice::new(8).screening_on(1);
+    let operator = FakeOperator::new("library", &[10.0, 9.0, 3.0, 8.0]).unscreenable(2);
+    let outcome = run(&device, &[operator.task()], &exhaustive()).unwrap();
+    assert_eq!(chosen(&outcome), [2]);
+}
+
+#[test]
+fn disturbed_trials_are_repeated() {
+    let device = FakeDevice::new(4).disturbing(7);
+    let tasks: Vec<Task> = (0..4).map(|seed| FakeOperator::landscape(seed, 40).task()).collect();
+    let outcome = run(&device, &tasks, &exhaustive()).unwrap();
+    assert!(outcome.statistics.repeated > 0);
+    for (task, choice) in tasks.iter().zip(&outcome.choices) {
+        let operator = task.operator.as_any().downcast_ref::<FakeOperator>().unwrap();
+        assert!(choice.unwrap().time.as_secs_f64() * 1e6 <= operator.best_us() * 1.04);
+    }
+}
+
+#[test]
+fn a_lost_device_and_a_full_database_end_the_session() {
+    let tasks = [FakeOperator::landscape(1, 40).task()];
+    let lost = run(&FakeDevice::new(4).lost_after(5), &tasks, &exhaustive());
+    assert!(matches!(lost, Err(TuneError::Device(DeviceError::Failed(_)))), "{lost:?}");
+    struct Full;
+    impl Observer for Full {
+        fn starting(&self, _: usize, _: usize) -> Result<bool, String> {
+            Ok(true)
+        }
+        fn tried(&self, _: &TrialReport) -> Result<(), String> {
+            Err("no space left".into())
+        }
+        fn chosen(&self, _: usize, _: &Choice) -> Result<(), String> {
+            Ok(())
+        }
+        fn progress(&self, _: &Progress) {}
+    }
+    let experience = TrainingRows::default();
+    let assignment = Assignment { size: 4, tasks: &tasks, experience: &experience };
+    let full = tune(&FakeDevice::new(4), assignment, &exhaustive(), &Full, &Stop::new());
+    assert!(matches!(full, Err(TuneError::Observer(why)) if why.contains("space")));
+}
+
+#[test]
+fn who_asks_for_an_end_gets_what_was_found() {
+    /// Asks for an end after so many trials.
+    struct Impatient<'a>(&'a Stop, AtomicUsize);
+    impl Observer for Impatient<'_> {
+        fn starting(&self, _: usize, _: usize) -> Result<bool, String> {
+            Ok(true)
+        }
+        fn tried(&self, _: &TrialReport) -> Result<(), String> {
+            if self.1.fetch_add(1, Ordering::Relaxed) == 30 {
+                self.0.ask();
+            }
+            Ok(())
+        }
+        fn chosen(&self, _: usize, _: &Choice) -> Result<(), String> {
+            Ok(())
+        }
+        fn progress(&self, _: &Progress) {}
+    }
+    let stop = Stop::new();
+    let tasks: Vec<Task> = (0..4).map(|seed| FakeOperator::landscape(seed, 500).task()).collect();
+    let experience = TrainingRows::default();
+    let assignment = Assignment { size: 4, tasks: &tasks, experience: &experience };
+    let impatient = Impatient(&stop, AtomicUsize::new(0));
+    let outcome = tune(&FakeDevice::new(4), assignment, &exhaustive(), &impatient, &stop).unwrap();
+    assert!(outcome.statistics.trials < 100);
+    assert!(outcome.choices.iter().any(Option::is_some));
+}
+
+#[test]
+fn a_session_goes_on_where_another_ended_and_processes_share_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(&folder.path().join("tuning.db")).unwrap();
+    let device = FakeDevice::new(4);
+    let tasks = || -> Vec<Task> {
+        (0..5).map(|seed| FakeOperator::landscape(seed, 30).task()).collect()
+    };
+    let whole = run(&device, &tasks(), &exhaustive()).unwrap();
+    // Two processes screen, each its own operators on its own partitions; one decides.
+    let part = |part, shard: Shard| {
+        let mut tasks = tasks();
+        if part == Part::Screening {
+            tasks = shard.of(tasks).collect();
+        }
+        let recorder = Recorder::new(&database, &device.platform(), 4, &tasks);
+        recorder.recall(&mut tasks).unwrap();
+        let experience = experience(&database, &device.platform()).unwrap();
+        let assignment = Assignment { size: 4, tasks: &tasks, experience: &experience };
+        let watching = Recording { recorder: &recorder, tasks: &tasks };
+        let options = TuneOptions { part, shard, ..exhaustive() };
+        tune(&device, assignment, &options, &watching, &Stop::new()).unwrap()
+    };
+    let shard = |number| Shard { number, count: 2 };
+    let first = part(Part::Screening, shard(0)).statistics;
+    let second = part(Part::Screening, shard(1)).statistics;
+    assert_eq!((first.trials, second.trials), (3 * 30, 2 * 30));
+    assert_eq!((first.benches, second.benches), (2, 2));
+    assert_eq!(part(Part::Screening, shard(0)).statistics.trials, 0, "nothing is tried twice");
+    let decided = part(Part::Finals, Shard::default());
+    assert_eq!(chosen(&decided), chosen(&whole));
+    let choices = database.recorded_choices().unwrap();
+    assert_eq!(choices.len(), 5);
+}
+
+/// Writes down what a session finds.
+struct Recording<'a> {
+    recorder: &'a Recorder<'a>,
+    tasks: &'a [Task],
+}
+
+impl Observer for Recording<'_> {
+    fn starting(&self, task: usize, candidate: usize) -> Result<bool, String> {
+        Ok(self.recorder.starting(self.tasks, task, candidate).unwrap())
+    }
+    fn tried(&self, report: &TrialReport) -> Result<(), String> {
+        self.recorder.tried(self.tasks, report).unwrap();
+        Ok(())
+    }
+    fn chosen(&self, task: usize, choice: &Choice) -> Result<(), String> {
+        self.recorder.chosen(self.tasks, task, choice).unwrap();
+        Ok(())
+    }
+    fn progress(&self, _: &Progress) {}
+}
+
+#[test]
+fn a_budget_ends_a_session_and_sizes_must_exist() {
+    let tasks: Vec<Task> = (0..4).map(|seed| FakeOperator::landscape(seed, 200).task()).collect();
+    let budget = Some(Duration::ZERO);
+    let outcome = run(&FakeDevice::new(4), &tasks, &TuneOptions { budget, ..exhaustive() }).unwrap();
+    assert_eq!(outcome.statistics.trials, 0);
+    let none = run(&FakeDevice::new(0), &tasks, &exhaustive());
+    assert!(matches!(none, Err(TuneError::NoPartition { size: 4 })));
+    let shard = Shard { number: 5, count: 6 };
+    let crowded = run(&FakeDevice::new(4), &tasks, &TuneOptions { shard, ..exhaustive() });
+    assert!(matches!(crowded, Err(TuneError::TooManyShares { shares: 6, partitions: 4 })));
+}
+
+#[test]
+fn a_batch_of_trials_comes_back_in_order() {
+    let tasks = [FakeOperator::landscape(3, 50).task(), FakeOperator::landscape(4, 50).task()];
+    let experience = TrainingRows::default();
+    let assignment = Assignment { size: 4, tasks: &tasks, experience: &experience };
+    let asked: Vec<(usize, usize)> = (0..100).map(|place| (place % 2, place / 2)).collect();
+    let device = FakeDevice::new(4);
+    let trials = try_all(&device, assignment, 4, &asked, &exhaustive()).unwrap();
+    for ((task, candidate), trial) in asked.into_iter().zip(trials) {
+        let operator = tasks[task].operator.as_any().downcast_ref::<FakeOperator>().unwrap();
+        let weft_device::Trial::Measured(measurement) = trial else { panic!("{trial:?}") };
+        assert_eq!(measurement.time, operator.time(candidate));
+    }
+}
