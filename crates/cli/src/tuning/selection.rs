@@ -1,6 +1,8 @@
 //! The models that are tuned, and their operators, each once.
 
-use anyhow::{Context, Result, ensure};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use weft_tuner::session::Task;
 
@@ -29,10 +31,19 @@ impl ModelSelection {
             let graph = model_file::load(&model_file::resolve(model)?)?;
             let name = model_file::name_of(model)?;
             let loaded = device.as_device().load(&name, &graph)?;
-            for &batch in &self.batches {
+            let find = |&batch: &usize| {
                 let shapes = self.dimensions.shapes(&graph, batch)?;
                 let operators = device.as_tunable().operators(&*loaded, &shapes, size);
-                for operator in operators.with_context(|| format!("{name} at batch {batch}"))? {
+                operators.with_context(|| format!("{name} at batch {batch}"))
+            };
+            let found: Vec<_> = thread::scope(|scope| {
+                let started: Vec<_> =
+                    self.batches.iter().map(|batch| scope.spawn(move || find(batch))).collect();
+                started.into_iter().map(|thread| thread.join()).collect()
+            });
+            for operators in found {
+                let operators = operators.map_err(|_| anyhow!("{name} could not be looked at"))?;
+                for operator in operators? {
                     let occurrences = operator.occurrences() as f64;
                     match tasks.iter_mut().find(|task| task.operator.key() == operator.key()) {
                         Some(task) => task.occurrences += occurrences,

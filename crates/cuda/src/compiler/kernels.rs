@@ -1,7 +1,7 @@
 //! The kernels that are loaded on one GPU.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::Compiler;
 use crate::driver::{Context, CudaError, Kernel};
@@ -15,12 +15,49 @@ pub struct Kernels {
     context: Arc<Context>,
     compiler: Arc<Compiler>,
     loaded: Mutex<HashMap<KernelSource, Arc<Kernel>>>,
+    in_work: InWork,
+}
+
+/// The kernels that threads are compiling by themselves.
+#[derive(Default)]
+struct InWork {
+    sources: Mutex<HashSet<KernelSource>>,
+    one_ended: Condvar,
+}
+
+/// The turn to compile a kernel, which ends when it is dropped.
+struct Turn<'a> {
+    in_work: &'a InWork,
+    source: &'a KernelSource,
+}
+
+impl<'a> Turn<'a> {
+    /// `None` where another thread had the turn, after it has ended.
+    fn take(in_work: &'a InWork, source: &'a KernelSource) -> Option<Self> {
+        let mut sources = in_work.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.insert(source.clone()) {
+            return Some(Self { in_work, source });
+        }
+        while sources.contains(source) {
+            let waited = in_work.one_ended.wait(sources);
+            sources = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut sources = self.in_work.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.remove(self.source);
+        self.in_work.one_ended.notify_all();
+    }
 }
 
 impl Kernels {
     /// None yet; they are compiled by `compiler` and loaded onto the GPU of `context`.
     pub fn new(context: Arc<Context>, compiler: Arc<Compiler>) -> Self {
-        Self { context, compiler, loaded: Mutex::default() }
+        Self { context, compiler, loaded: Mutex::default(), in_work: InWork::default() }
     }
 
     /// The compiler.
@@ -42,11 +79,16 @@ impl Kernels {
         Ok(())
     }
 
-    /// A kernel, compiled and loaded unless it is there already.
+    /// A kernel, compiled and loaded unless it is there already. Where another thread is at it, this one waits.
     pub fn get(&self, source: &KernelSource) -> Result<Arc<Kernel>, CudaError> {
-        if let Some(kernel) = self.loaded(source) {
-            return Ok(kernel);
-        }
+        let _turn = loop {
+            if let Some(kernel) = self.loaded(source) {
+                return Ok(kernel);
+            }
+            if let Some(turn) = Turn::take(&self.in_work, source) {
+                break turn;
+            }
+        };
         let code = self.compiler.compile(source, &self.architecture(source))?;
         self.load(source, &code)
     }

@@ -1,19 +1,33 @@
 //! What is compiled already: trying a candidate that needs nothing else costs the time of its measurement alone.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What was compiled, or is about to be, for any of the operators that are searched together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CompiledCode(Arc<Mutex<HashSet<u64>>>);
+pub(super) struct CompiledCode(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    compiled: HashSet<u64>,
+    /// How much more may be compiled for now.
+    allowed: usize,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { compiled: HashSet::new(), allowed: usize::MAX }
+    }
+}
 
 impl CompiledCode {
-    pub(super) fn insert(&self, code: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(code);
+    /// Lets so many things be compiled from now on.
+    pub(super) fn allow(&self, count: usize) {
+        self.lock().allowed = count;
     }
 
-    fn contains(&self, code: u64) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&code)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -31,13 +45,21 @@ impl Code {
 
     /// A candidate that could be tried at once.
     pub(super) fn is_there(&self, candidate: usize) -> bool {
-        self.needed[candidate].is_none_or(|code| self.compiled.contains(code))
+        let needed = self.needed[candidate];
+        needed.is_none_or(|code| self.compiled.lock().compiled.contains(&code))
+    }
+
+    /// A candidate that may be proposed: it is there, or something may be compiled.
+    pub(super) fn may_be_tried(&self, candidate: usize) -> bool {
+        self.is_there(candidate) || self.compiled.lock().allowed > 0
     }
 
     /// Notes that a candidate will be compiled.
     pub(super) fn ask_for(&self, candidate: usize) {
-        if let Some(code) = self.needed[candidate] {
-            self.compiled.insert(code);
+        let Some(code) = self.needed[candidate] else { return };
+        let mut state = self.compiled.lock();
+        if state.compiled.insert(code) {
+            state.allowed = state.allowed.saturating_sub(1);
         }
     }
 }
@@ -57,5 +79,13 @@ mod tests {
         assert_eq!([0, 1, 2].map(|candidate| one.is_there(candidate)), [false, false, true]);
         one.ask_for(1);
         assert!(one.is_there(1) && other.is_there(0) && !other.is_there(1));
+        compiled.allow(1);
+        assert!(other.may_be_tried(1));
+        one.ask_for(0);
+        assert!(!other.may_be_tried(1) && other.may_be_tried(0));
+        other.ask_for(0);
+        compiled.allow(1);
+        other.ask_for(0);
+        assert!(other.may_be_tried(1), "what is there already takes nothing");
     }
 }

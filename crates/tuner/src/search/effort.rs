@@ -90,6 +90,12 @@ impl Effort {
     /// Up to `count` candidates to try, which are in flight from now on, the most promising first. None where all have
     /// seen enough.
     pub fn next(&mut self, count: usize) -> Vec<Proposal> {
+        self.next_within(count, usize::MAX)
+    }
+
+    /// Like [`Self::next`], with at most `compiles` candidates among them for which something new has to be compiled.
+    pub fn next_within(&mut self, count: usize, compiles: usize) -> Vec<Proposal> {
+        self.compiled.allow(compiles);
         let mut proposals = Vec::new();
         let mut is_open: Vec<bool> = self.searches().map(Search::has_more).collect();
         while proposals.len() < count {

@@ -81,13 +81,16 @@ impl Favourites {
             }
             candidates
         };
-        let children = ranked(evolution::children(space, ledger));
-        Self { children, all: ranked(ledger.untried().collect()) }
+        let open = |candidate: &usize| code.may_be_tried(*candidate);
+        let children = evolution::children(space, ledger).into_iter().filter(open).collect();
+        let children = ranked(children);
+        Self { children, all: ranked(ledger.untried().filter(open).collect()) }
     }
 
-    fn pop(&mut self, ledger: &Ledger, from_children: bool) -> Option<usize> {
+    fn pop(&mut self, ledger: &Ledger, code: &Code, from_children: bool) -> Option<usize> {
+        let is_open = |candidate| ledger.is_untried(candidate) && code.may_be_tried(candidate);
         let next = |list: &mut Vec<usize>| {
-            while list.pop_if(|candidate| !ledger.is_untried(*candidate)).is_some() {}
+            while list.pop_if(|candidate| !is_open(*candidate)).is_some() {}
             list.pop()
         };
         let child = if from_children { next(&mut self.children) } else { None };
@@ -110,14 +113,18 @@ pub(super) fn next(
         return start::diverse(space, ledger, code, random);
     }
     if !forecast.is_known() && (is_start || ledger.best().is_none()) {
-        return ledger.untried().next();
+        return ledger.untried().find(|&candidate| code.may_be_tried(candidate));
     }
     if !is_start && random.random_bool(EXPLORATION) {
         let there = ledger.untried().filter(|&candidate| code.is_there(candidate));
-        return there.choose(random).or_else(|| ledger.untried().choose(random));
+        if let Some(drawn) = there.choose(random) {
+            return Some(drawn);
+        }
     }
     let from_children = random.random_bool(DESCENT);
-    favourites
-        .get_or_insert_with(|| Favourites::new(space, ledger, forecast, code, random))
-        .pop(ledger, from_children)
+    favourites.get_or_insert_with(|| Favourites::new(space, ledger, forecast, code, random)).pop(
+        ledger,
+        code,
+        from_children,
+    )
 }

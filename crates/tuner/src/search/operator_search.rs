@@ -237,12 +237,13 @@ impl Search {
 
     fn next(&mut self, favourites: &mut Option<Favourites>) -> Option<usize> {
         if self.ledger.is_untried(UNTUNED) {
-            return Some(UNTUNED);
+            return Some(UNTUNED).filter(|&untuned| self.code.may_be_tried(untuned));
         }
         let Self { space, ledger, forecast, code, random, .. } = self;
+        let mut open = ledger.untried().filter(|&candidate| code.may_be_tried(candidate));
         match self.options.strategy {
-            Strategy::Exhaustive => ledger.untried().next(),
-            Strategy::Random => ledger.untried().choose(random),
+            Strategy::Exhaustive => open.next(),
+            Strategy::Random => open.choose(random),
             Strategy::Learned => learned::next(space, ledger, forecast, code, random, favourites),
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn diverse(
     let mut untried: Vec<usize> =
         ledger.untried().filter(|&candidate| code.is_there(candidate)).collect();
     if untried.len() < ENOUGH {
-        untried = ledger.untried().collect();
+        untried = ledger.untried().filter(|&candidate| code.may_be_tried(candidate)).collect();
     }
     let tried: Vec<usize> = ledger.tried().collect();
     let novelty = |candidate: usize| {

@@ -17,15 +17,15 @@ use crate::search::Search;
 /// How far from the best a candidate may be in screening to be tried alone.
 const NOISE: f64 = 0.03;
 /// The same where screening timed a part of the work on a part of the partition.
-const SCALED_NOISE: f64 = 0.12;
+const SCALED_NOISE: f64 = 0.06;
 
 /// How many candidates of a task are tried alone, the untuned one not counted.
 const MAX_FINALISTS: usize = 4;
 /// The same where screening was on a part of the partition.
-const MAX_SCALED_FINALISTS: usize = 6;
+const MAX_SCALED_FINALISTS: usize = 5;
 
 /// How many of the candidates that could not be screened are tried alone.
-const MAX_UNSCREENED: usize = 4;
+const MAX_UNSCREENED: usize = 3;
 
 /// The candidate that is taken where nothing is known.
 const UNTUNED: usize = 0;
@@ -102,24 +102,47 @@ struct Finals<'a> {
 }
 
 impl Finals<'_> {
-    /// Tries a task's finalists; `None` where the untuned candidate itself cannot be timed.
+    /// Tries a task's finalists, and those that are left after a short look for longer; `None` where the untuned candidate
+    /// itself cannot be timed.
     fn choice(
         &mut self,
         index: usize,
         task: &Task,
         search: &Search,
     ) -> Result<Option<Choice>, TuneError> {
-        let Some(untuned_time) = self.time(index, task, UNTUNED)? else { return Ok(None) };
-        let mut best = (UNTUNED, untuned_time);
+        let effort = self.options.final_effort;
+        let Some(mut untuned_time) = self.time(index, task, UNTUNED, effort / 4)? else {
+            return Ok(None);
+        };
+        let mut short = Vec::new();
         for candidate in self.finalists(task, search) {
-            match self.time(index, task, candidate)? {
-                Some(time) if time < best.1 => best = (candidate, time),
+            if let Some(time) = self.time(index, task, candidate, effort / 4)? {
+                short.push((candidate, time));
+            }
+        }
+        let best = short.iter().map(|(_, time)| *time).min().unwrap_or(untuned_time);
+        let (near, enough) = (best.mul_f64(1.0 + NOISE), self.needed(untuned_time, -NOISE));
+        short.retain(|(_, time)| *time <= near && *time <= enough);
+        let mut chosen = (UNTUNED, untuned_time);
+        if !short.is_empty() {
+            untuned_time = self.time(index, task, UNTUNED, effort)?.unwrap_or(untuned_time);
+            chosen.1 = untuned_time;
+        }
+        for (candidate, _) in short {
+            match self.time(index, task, candidate, effort)? {
+                Some(time) if time < chosen.1 && time <= self.needed(untuned_time, 0.0) => {
+                    chosen = (candidate, time);
+                }
                 _ => {}
             }
         }
-        let needed = untuned_time.mul_f64(1.0 - self.options.least_gain);
-        let (candidate, time) = if best.1 <= needed { best } else { (UNTUNED, untuned_time) };
+        let (candidate, time) = chosen;
         Ok(Some(Choice { candidate, time, untuned_time, trials: search.trials() }))
+    }
+
+    /// What a candidate may take to be chosen, and less by a share.
+    fn needed(&self, untuned_time: Duration, less: f64) -> Duration {
+        untuned_time.mul_f64((1.0 - self.options.least_gain) * (1.0 - less))
     }
 
     fn finalists(&self, task: &Task, search: &Search) -> Vec<usize> {
@@ -150,6 +173,7 @@ impl Finals<'_> {
         index: usize,
         task: &Task,
         candidate: usize,
+        effort: Duration,
     ) -> Result<Option<Duration>, TuneError> {
         if task.operator.compile(candidate).is_err() {
             return Ok(None);
@@ -159,7 +183,6 @@ impl Finals<'_> {
             if !self.observer.starting(index, candidate).map_err(TuneError::Observer)? {
                 return Ok(None);
             }
-            let effort = self.options.final_effort;
             let trial = self.bench.try_candidate(&*task.operator, candidate, effort)?;
             let measurement = match &trial {
                 Trial::Measured(measurement) => Some(*measurement),

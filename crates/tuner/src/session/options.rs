@@ -69,7 +69,7 @@ impl Default for TuneOptions {
             shard: Shard::default(),
             search: SearchOptions::default(),
             sharing: Sharing::All,
-            effort: Duration::from_millis(10),
+            effort: Duration::from_millis(25),
             final_effort: Duration::from_millis(20),
             compile_threads: None,
             budget: None,

@@ -24,6 +24,8 @@ pub(super) struct Pipeline<'a> {
     pub(super) board: &'a Board,
     /// How many jobs keep all threads busy.
     pub(super) width: usize,
+    /// How many jobs keep those busy that compile.
+    pub(super) compile_width: usize,
 }
 
 /// Runs `decide` beside threads that compile and measure; says how long threads compiled, all together.
@@ -56,7 +58,14 @@ pub(super) fn run<R>(
         }
         drop(sender);
         let (to_compile, to_measure) = (&to_compile, &to_measure);
-        let decided = decide(Pipeline { to_compile, to_measure, finished, board: &board, width });
+        let decided = decide(Pipeline {
+            to_compile,
+            to_measure,
+            finished,
+            board: &board,
+            width,
+            compile_width: threads,
+        });
         to_compile.close();
         to_measure.close();
         let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default()).sum();

@@ -172,10 +172,12 @@ impl Coordinator<'_> {
     fn fill(&mut self) {
         let wanted = self.window.saturating_sub(self.in_flight);
         // Asked for in batches, so that proposals are weighed against each other.
-        if wanted * 2 < self.window && self.in_flight > 0 {
+        if wanted * 4 < self.window && self.in_flight > 0 {
             return;
         }
-        for Proposal { operator, candidate } in self.effort.next(wanted) {
+        // Benches that wait for a compiler could as well try what is compiled.
+        let compiles = self.pipeline.compile_width.saturating_sub(self.pipeline.to_compile.len());
+        for Proposal { operator, candidate } in self.effort.next_within(wanted, compiles) {
             self.in_flight += 1;
             self.pipeline.to_compile.push(Job { task: operator, candidate, attempt: 0 });
         }

@@ -158,9 +158,8 @@ fn a_session_goes_on_where_another_ended_and_processes_share_the_work() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(&folder.path().join("tuning.db")).unwrap();
     let device = FakeDevice::new(4);
-    let tasks = || -> Vec<Task> {
-        (0..5).map(|seed| FakeOperator::landscape(seed, 30).task()).collect()
-    };
+    let tasks =
+        || -> Vec<Task> { (0..5).map(|seed| FakeOperator::landscape(seed, 30).task()).collect() };
     let whole = run(&device, &tasks(), &exhaustive()).unwrap();
     // Two processes screen, each its own operators on its own partitions; one decides.
     let part = |part, shard: Shard| {
@@ -213,7 +212,8 @@ impl Observer for Recording<'_> {
 fn a_budget_ends_a_session_and_sizes_must_exist() {
     let tasks: Vec<Task> = (0..4).map(|seed| FakeOperator::landscape(seed, 200).task()).collect();
     let budget = Some(Duration::ZERO);
-    let outcome = run(&FakeDevice::new(4), &tasks, &TuneOptions { budget, ..exhaustive() }).unwrap();
+    let outcome =
+        run(&FakeDevice::new(4), &tasks, &TuneOptions { budget, ..exhaustive() }).unwrap();
     assert_eq!(outcome.statistics.trials, 0);
     let none = run(&FakeDevice::new(0), &tasks, &exhaustive());
     assert!(matches!(none, Err(TuneError::NoPartition { size: 4 })));

@@ -18,7 +18,7 @@ use crate::tuning::ModelSelection;
 
 /// How far from the best in a shared measurement a candidate may be to be timed again alone, as in a session.
 const NOISE: f64 = 0.03;
-const SCALED_NOISE: f64 = 0.12;
+const SCALED_NOISE: f64 = 0.06;
 
 /// Fewer candidates of an operator have no order to speak of.
 const LEAST_CANDIDATES: usize = 5;

@@ -35,6 +35,8 @@ pub(super) struct SizeReport {
     pub(super) failed: usize,
     /// How many candidates were timed at once.
     pub(super) benches: usize,
+    /// From the start of the process, or the end of the size before, until the first trial.
+    pub(super) prepare_s: f64,
     pub(super) screening_s: f64,
     pub(super) total_s: f64,
     pub(super) compile_core_s: f64,

@@ -81,7 +81,7 @@ fn summary(report: &SizeReport) -> String {
     };
     format!(
         "size {}: operators {untuned:.0} -> {tuned:.0} us, {:.2} times as fast; {} trials on {} \
-         partitions in {:.1} s ({:.0} trials/s), {} repeated, {} wrong, {} failed; all {:.1} s; \
+         partitions in {:.1} s ({:.0} trials/s), {} repeated, {} wrong, {} failed; all {:.1} s after {:.1} s of preparing; \
          compiling took {:.1} core seconds{undecided}",
         report.partition_size,
         untuned / tuned,
@@ -93,6 +93,7 @@ fn summary(report: &SizeReport) -> String {
         report.wrong,
         report.failed,
         report.total_s,
+        report.prepare_s,
         report.compile_core_s,
     )
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use weft_tuner::database::Database;
@@ -17,6 +18,7 @@ use crate::device::OpenDevice;
 static STOP: Stop = Stop::new();
 
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
+    let mut start = Instant::now();
     let role = options.as_worker.context("this process is no worker")?;
     let database = Database::open(&options.database()?)?;
     let device = options.device.open()?;
@@ -27,9 +29,10 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         OpenDevice::Cuda(_) => device.size_of(&device.units()),
     };
     for size in device.chosen_sizes(&options.cores, &options.sms, otherwise)? {
-        let report = tune_size(options, role, &device, &database, size)
+        let report = tune_size(options, role, &device, &database, size, start)
             .with_context(|| format!("for partitions of {size} {}", device.counted_in()))?;
         tell(&Message::Size(report));
+        start = Instant::now();
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -59,6 +62,7 @@ fn tune_size(
     device: &OpenDevice,
     database: &Database,
     size: usize,
+    start: Instant,
 ) -> Result<SizeReport> {
     let tunable = device.as_tunable();
     let platform = tunable.platform();
@@ -73,6 +77,7 @@ fn tune_size(
     let watchdog = Watchdog::default();
     let watching = Watching { recorder: &recorder, tasks: &tasks, size, watchdog: &watchdog };
     let session = options.session(role);
+    let prepare_s = start.elapsed().as_secs_f64();
     let outcome = std::thread::scope(|scope| {
         let guard = watchdog.guard();
         scope.spawn(|| {
@@ -84,7 +89,7 @@ fn tune_size(
         drop(guard);
         outcome
     })?;
-    Ok(report(size, &tasks, &outcome))
+    Ok(SizeReport { prepare_s, ..report(size, &tasks, &outcome) })
 }
 
 fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
@@ -108,6 +113,7 @@ fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
         wrong: statistics.wrong,
         failed: statistics.failed,
         benches: statistics.benches,
+        prepare_s: 0.0,
         screening_s: statistics.screening_time.as_secs_f64(),
         total_s: statistics.total_time.as_secs_f64(),
         compile_core_s: statistics.compile_time.as_secs_f64(),
