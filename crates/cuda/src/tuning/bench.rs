@@ -23,7 +23,7 @@ const MAX_REPETITIONS: usize = 96;
 const SAMPLE_US: f64 = 400.0;
 
 /// Samples of one candidate: at least as many as a median and quartiles need.
-const SAMPLES: std::ops::RangeInclusive<usize> = 5..=63;
+const SAMPLES: std::ops::RangeInclusive<usize> = 5..=79;
 
 /// Samples of the control kernel when nothing else runs.
 const CONTROL_SAMPLES: usize = 21;

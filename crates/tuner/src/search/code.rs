@@ -26,6 +26,11 @@ impl CompiledCode {
         self.lock().allowed = count;
     }
 
+    /// How much was compiled, or is about to be.
+    pub(super) fn len(&self) -> usize {
+        self.lock().compiled.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -132,6 +132,11 @@ impl Effort {
         });
     }
 
+    /// How many things were compiled, or are about to be, for what was proposed.
+    pub fn compiled(&self) -> usize {
+        self.compiled.len()
+    }
+
     /// How many candidates were proposed, and tried or still in flight.
     pub fn trials(&self) -> usize {
         self.searches().map(|search| search.trials() + search.in_flight()).sum()

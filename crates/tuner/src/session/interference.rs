@@ -9,7 +9,7 @@ const REMEMBERED: usize = 64;
 const LEAST: usize = 8;
 
 /// How much slower than usual the control kernel may be before a time does not count.
-const MAX_EXCESS: f64 = 1.12;
+const MAX_EXCESS: f64 = 1.2;
 
 /// What the control kernel took in the trials before, relative to what it takes alone.
 #[derive(Debug, Default)]

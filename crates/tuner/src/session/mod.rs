@@ -18,7 +18,7 @@ mod work_queue;
 
 pub use batch::{TaskCandidate, try_all};
 pub use observer::{Observer, Phase, Progress, Silent, TrialReport, TrialStage};
-pub use options::{Shard, Sharing, TuneOptions};
+pub use options::{CompileBudget, Shard, Sharing, TuneOptions};
 pub use outcome::{Choice, Outcome, Statistics};
 pub use stop::Stop;
 pub use task::{Known, Task};

@@ -39,6 +39,28 @@ pub enum Sharing {
     OneAtATime,
 }
 
+/// How much is compiled at most: operators of the same kind share most of it, so that a few things for each go far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompileBudget {
+    /// For whatever there is.
+    pub base: usize,
+    /// For each operator besides.
+    pub per_operator: f64,
+}
+
+impl Default for CompileBudget {
+    fn default() -> Self {
+        Self { base: 24, per_operator: 3.2 }
+    }
+}
+
+impl CompileBudget {
+    /// What may be compiled for so many operators.
+    pub fn of(self, operators: usize) -> usize {
+        self.base + (self.per_operator * operators as f64) as usize
+    }
+}
+
 /// What bounds a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuneOptions {
@@ -54,6 +76,8 @@ pub struct TuneOptions {
     pub effort: Duration,
     /// For how long those are timed that are left in the end, by themselves.
     pub final_effort: Duration,
+    /// How many things are compiled at most for so many operators.
+    pub compiles: CompileBudget,
     /// Threads that compile; all cores where it is `None`.
     pub compile_threads: Option<usize>,
     /// After how long no further candidate is begun.
@@ -69,8 +93,9 @@ impl Default for TuneOptions {
             shard: Shard::default(),
             search: SearchOptions::default(),
             sharing: Sharing::All,
-            effort: Duration::from_millis(25),
-            final_effort: Duration::from_millis(20),
+            effort: Duration::from_millis(30),
+            final_effort: Duration::from_millis(12),
+            compiles: CompileBudget::default(),
             compile_threads: None,
             budget: None,
             least_gain: 0.01,

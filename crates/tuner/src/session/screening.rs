@@ -176,7 +176,9 @@ impl Coordinator<'_> {
             return;
         }
         // Benches that wait for a compiler could as well try what is compiled.
-        let compiles = self.pipeline.compile_width.saturating_sub(self.pipeline.to_compile.len());
+        let idle = self.pipeline.compile_width.saturating_sub(self.pipeline.to_compile.len());
+        let budget = self.options.compiles.of(self.tasks.len());
+        let compiles = idle.min(budget.saturating_sub(self.effort.compiled()));
         for Proposal { operator, candidate } in self.effort.next_within(wanted, compiles) {
             self.in_flight += 1;
             self.pipeline.to_compile.push(Job { task: operator, candidate, attempt: 0 });

@@ -136,7 +136,7 @@ impl FakeOperator {
             parameters: vec![0, (number % 8) as i32, (number / 8) as i32],
             features: vec![(number % 8) as f32, (number / 8) as f32],
             can_be_screened: true,
-            code: Some(number as u64 % 40),
+            code: None,
         };
         Self {
             key: OperatorKey { operator: name.to_string(), precision: "f32".into() },
@@ -159,6 +159,14 @@ impl FakeOperator {
         };
         let times: Vec<f64> = (0..count).map(time).collect();
         Self::new(&format!("landscape {seed}"), &times)
+    }
+
+    /// Candidates need so many different things compiled, in turn.
+    pub(crate) fn compiled_from(mut self, count: u64) -> Self {
+        for (number, candidate) in self.candidates.iter_mut().enumerate() {
+            candidate.code = Some(number as u64 % count);
+        }
+        self
     }
 
     pub(crate) fn wrong(self, candidate: usize) -> Self {

@@ -11,14 +11,15 @@ use weft_tuner::cost_model::TrainingRows;
 use weft_tuner::database::Database;
 use weft_tuner::search::{SearchOptions, Strategy};
 use weft_tuner::session::{
-    Assignment, Choice, Observer, Outcome, Part, Progress, Shard, Sharing, Silent, Stop, Task,
-    TrialReport, TuneError, TuneOptions, try_all, tune,
+    Assignment, Choice, CompileBudget, Observer, Outcome, Part, Progress, Shard, Sharing, Silent,
+    Stop, Task, TrialReport, TuneError, TuneOptions, try_all, tune,
 };
 use weft_tuner::{Recorder, experience};
 
 fn exhaustive() -> TuneOptions {
     let search = SearchOptions { strategy: Strategy::Exhaustive, ..SearchOptions::default() };
-    TuneOptions { search, compile_threads: Some(2), ..TuneOptions::default() }
+    let compiles = CompileBudget { base: 1000, ..CompileBudget::default() };
+    TuneOptions { search, compiles, compile_threads: Some(2), ..TuneOptions::default() }
 }
 
 fn run(device: &FakeDevice, tasks: &[Task], options: &TuneOptions) -> Result<Outcome, TuneError> {
@@ -220,6 +221,16 @@ fn a_budget_ends_a_session_and_sizes_must_exist() {
     let shard = Shard { number: 5, count: 6 };
     let crowded = run(&FakeDevice::new(4), &tasks, &TuneOptions { shard, ..exhaustive() });
     assert!(matches!(crowded, Err(TuneError::TooManyShares { shares: 6, partitions: 4 })));
+}
+
+#[test]
+fn no_more_is_compiled_than_the_budget_allows() {
+    let operator = |seed| FakeOperator::landscape(seed, 320).compiled_from(40).task();
+    let tasks: Vec<Task> = (0..3).map(operator).collect();
+    let compiles = CompileBudget { base: 2, per_operator: 1.0 };
+    let outcome = run(&FakeDevice::new(4), &tasks, &TuneOptions { compiles, ..exhaustive() });
+    // Five of the forty things that candidates need, which all operators share.
+    assert_eq!(outcome.unwrap().statistics.trials, 3 * 5 * 320 / 40);
 }
 
 #[test]
