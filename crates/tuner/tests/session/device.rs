@@ -158,7 +158,12 @@ impl FakeOperator {
             20.0 * (1.0 + 0.05 * away) * (1.0 + noise)
         };
         let times: Vec<f64> = (0..count).map(time).collect();
-        Self::new(&format!("landscape {seed}"), &times)
+        let mut operator = Self::new(&format!("landscape {seed}"), &times);
+        // What a model learns of one operator is of use for another where it can tell them apart.
+        for candidate in &mut operator.candidates {
+            candidate.features.extend([deepest.0 as f32, deepest.1 as f32]);
+        }
+        operator
     }
 
     /// Candidates need so many different things compiled, in turn.
