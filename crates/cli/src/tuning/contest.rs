@@ -31,8 +31,8 @@ pub(crate) struct ContestSettings {
 }
 
 enum Contestant {
-    OnCpu(Subject),
-    OnGpu(CudaExecutable),
+    OnCpu(Box<Subject>),
+    OnGpu(Box<CudaExecutable>),
 }
 
 impl Contest<'_> {
@@ -66,7 +66,8 @@ impl Contest<'_> {
                 let partition = device.partition(self.units)?;
                 let prepare = |set: &Arc<dyn KernelChoices>| {
                     self.device.as_tunable().use_choices(set.clone());
-                    Ok(Contestant::OnCpu(Subject::of_loaded(&*model, &shapes, &*partition)?))
+                    let subject = Subject::of_loaded(&*model, &shapes, &*partition)?;
+                    Ok(Contestant::OnCpu(Box::new(subject)))
                 };
                 sets.iter().map(prepare).collect()
             }
@@ -79,7 +80,7 @@ impl Contest<'_> {
                     self.device.as_tunable().use_choices(set.clone());
                     let executable = partition.prepare_model(&model, &shapes)?;
                     executable.write_inputs(&inputs)?;
-                    Ok(Contestant::OnGpu(executable))
+                    Ok(Contestant::OnGpu(Box::new(executable)))
                 };
                 sets.iter().map(prepare).collect()
             }
@@ -92,7 +93,7 @@ impl Contestant {
     fn median_us(&self, time: Duration) -> Result<f64> {
         match self {
             Self::OnCpu(subject) => Ok(subject.median_ms(time)? * 1e3),
-            Self::OnGpu(executable) => median_us(executable, time),
+            Self::OnGpu(executable) => median_us(&**executable, time),
         }
     }
 }

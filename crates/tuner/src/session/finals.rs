@@ -1,30 +1,36 @@
 //! The second part of a session: those that screening could not tell apart are tried alone, on a partition of the size that
 //! is tuned for.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use weft_device::{Bench, Trial, TunableDevice};
 
+use super::measure::{Finished, Job, Lost};
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::TuneOptions;
 use super::outcome::Choice;
+use super::pipeline::{self, Pipeline, benches};
 use super::screening::Screened;
 use super::stop::Stop;
 use super::task::Task;
 use super::{Assignment, TuneError};
 use crate::search::Search;
 
-/// How far from the best a candidate may be in screening to be tried alone.
+/// How far from the best a candidate may be to be tried alone.
 const NOISE: f64 = 0.03;
-/// The same where screening timed a part of the work on a part of the partition.
+/// How far from the best it may be where screening timed a part of the work on a part of the partition.
 const SCALED_NOISE: f64 = 0.06;
+
+/// How much a candidate must save of the untuned one's time to be taken without trying both alone.
+const CLEAR_GAIN: f64 = 0.06;
 
 /// How many candidates of a task are tried alone, the untuned one not counted.
 const MAX_FINALISTS: usize = 4;
-/// The same where screening was on a part of the partition.
+/// How many are timed on a partition of the right size where screening was on a part of one.
 const MAX_SCALED_FINALISTS: usize = 5;
 
-/// How many of the candidates that could not be screened are tried alone.
+/// How many of the candidates that could not be screened are timed besides.
 const MAX_UNSCREENED: usize = 3;
 
 /// The candidate that is taken where nothing is known.
@@ -36,28 +42,28 @@ const MAX_INTERFERENCE: f64 = 1.10;
 /// How often a candidate is timed again because something interfered.
 const MAX_ATTEMPTS: usize = 3;
 
+/// The times of a task's candidates on partitions of the right size.
+type Times = HashMap<usize, Duration>;
+
 /// Decides for each task.
 pub(super) fn decide(
     device: &dyn TunableDevice,
-    Assignment { size, tasks, .. }: Assignment<'_>,
+    assignment: Assignment<'_>,
     screened: &Screened,
     options: &TuneOptions,
     observer: &dyn Observer,
     stop: &Stop,
 ) -> Result<Vec<Option<Choice>>, TuneError> {
+    let Assignment { size, tasks, .. } = assignment;
+    // Where screening was ended early, only what is clear is decided, and quickly.
+    let is_short = stop.is_asked();
+    let times = match screened.is_scaled {
+        true => on_the_right_size(device, assignment, screened, is_short, options, observer)?,
+        false => screened.effort.searches().map(screened_times).collect(),
+    };
     let units = device.disjoint_partitions(size);
     let units = units.first().ok_or(TuneError::NoPartition { size })?;
-    let mut finals = Finals {
-        bench: device.bench(units)?,
-        options,
-        observer,
-        is_scaled: screened.is_scaled,
-        is_short: false,
-    };
-    // Where screening was ended early, the finals are short; where they are ended themselves, they are over.
-    let was_running = !stop.is_asked();
-    finals.is_short = !was_running;
-    let mut choices = Vec::with_capacity(tasks.len());
+    let mut finals = Finals { bench: device.bench(units)?, options, observer, is_short };
     let mut progress = Progress {
         phase: Phase::Finals,
         done: 0,
@@ -68,16 +74,13 @@ pub(super) fn decide(
         untuned_time: Duration::ZERO,
         benches: Vec::new(),
     };
+    let mut choices = Vec::with_capacity(tasks.len());
     for (index, (task, search)) in tasks.iter().zip(screened.effort.searches()).enumerate() {
         // Who wants an end gets one: what was not decided by then is decided when the session is run again.
-        if stop.is_asked() && was_running {
+        if stop.is_asked() && !is_short {
             break;
         }
-        // A search that was ended before it began has nothing to say.
-        let choice = match was_running || search.best().is_some() {
-            true => finals.choice(index, task, search)?,
-            false => None,
-        };
+        let choice = finals.choice(index, task, search, &times[index])?;
         if let Some(choice) = &choice {
             observer.chosen(index, choice).map_err(TuneError::Observer)?;
             progress.best_time += choice.time.mul_f64(task.occurrences);
@@ -92,79 +95,118 @@ pub(super) fn decide(
     Ok(choices)
 }
 
+/// What screening found, where it was on partitions of the right size.
+fn screened_times(search: &Search) -> Times {
+    let near = search.contenders(f64::INFINITY).into_iter();
+    near.filter_map(|candidate| Some((candidate, search.time(candidate)?))).collect()
+}
+
+/// Times the best of a screening on parts of partitions on whole ones, as many at once as there are.
+fn on_the_right_size(
+    device: &dyn TunableDevice,
+    Assignment { size, tasks, .. }: Assignment<'_>,
+    screened: &Screened,
+    is_short: bool,
+    options: &TuneOptions,
+    observer: &dyn Observer,
+) -> Result<Vec<Times>, TuneError> {
+    let mut jobs = Vec::new();
+    for (index, (task, search)) in tasks.iter().zip(screened.effort.searches()).enumerate() {
+        let is_open = !is_short || search.best().is_some();
+        let finalists = if is_open { scaled_finalists(task, search, is_short) } else { Vec::new() };
+        let job = |candidate| Job { task: index, candidate, attempt: 0 };
+        jobs.extend(finalists.into_iter().map(job));
+    }
+    let benches = benches(device, size, options)?;
+    let short = TuneOptions { effort: options.final_effort / 2, ..*options };
+    let (times, _) = pipeline::run(tasks, benches, &short, observer, |pipeline: Pipeline<'_>| {
+        let count = jobs.len();
+        jobs.into_iter().for_each(|job| pipeline.to_compile.push(job));
+        let mut times = vec![Times::new(); tasks.len()];
+        for Finished { job, bench, trial } in pipeline.finished.iter().take(count) {
+            let trial = match trial {
+                Ok(trial) => trial,
+                Err(Lost::Device(error)) => return Err(TuneError::Device(error)),
+                Err(Lost::Observer(why)) => return Err(TuneError::Observer(why)),
+            };
+            if let Trial::Measured(measurement) = &trial {
+                times[job.task].insert(job.candidate, measurement.time);
+            }
+            let (task, candidate, bench) = (job.task, job.candidate, bench.unwrap_or(0));
+            let report = TrialReport { task, candidate, stage: TrialStage::Screened, bench, trial };
+            observer.tried(&report).map_err(TuneError::Observer)?;
+        }
+        Ok(times)
+    });
+    times
+}
+
+/// The untuned candidate, those that screening could not tell from the best, and some that it could not try.
+fn scaled_finalists(task: &Task, search: &Search, is_short: bool) -> Vec<usize> {
+    let (noise, most) = if is_short { (0.0, 1) } else { (SCALED_NOISE, MAX_SCALED_FINALISTS) };
+    let contenders = search.contenders(noise).into_iter().filter(|&one| one != UNTUNED).take(most);
+    let is_banned = |candidate: usize| {
+        task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
+    };
+    let all = task.operator.candidates().iter().enumerate();
+    let unscreened = all
+        .filter(|&(one, description)| {
+            !description.can_be_screened && !is_short && one != UNTUNED && !is_banned(one)
+        })
+        .map(|(one, _)| one)
+        .take(MAX_UNSCREENED);
+    [UNTUNED].into_iter().chain(contenders).chain(unscreened).collect()
+}
+
 struct Finals<'a> {
     bench: Box<dyn Bench>,
     options: &'a TuneOptions,
     observer: &'a dyn Observer,
-    is_scaled: bool,
-    /// The fastest of the screening alone is tried.
+    /// Nothing is tried alone.
     is_short: bool,
 }
 
 impl Finals<'_> {
-    /// Tries a task's finalists, and those that are left after a short look for longer; `None` where the untuned candidate
-    /// itself cannot be timed.
+    /// Decides by what is known of a task's candidates where that is clear, and else tries alone those that could be the
+    /// fastest. `None` where the untuned candidate was never timed.
     fn choice(
         &mut self,
         index: usize,
         task: &Task,
         search: &Search,
+        times: &Times,
     ) -> Result<Option<Choice>, TuneError> {
-        let effort = self.options.final_effort;
-        let Some(mut untuned_time) = self.time(index, task, UNTUNED, effort / 4)? else {
-            return Ok(None);
-        };
-        let mut short = Vec::new();
-        for candidate in self.finalists(task, search) {
-            if let Some(time) = self.time(index, task, candidate, effort / 4)? {
-                short.push((candidate, time));
-            }
+        let Some(&untuned_time) = times.get(&UNTUNED) else { return Ok(None) };
+        let mut ranked: Vec<(usize, Duration)> =
+            times.iter().map(|(&c, &time)| (c, time)).collect();
+        ranked.sort_by_key(|&(candidate, time)| (time, candidate));
+        let (best, best_time) = ranked[0];
+        let near = best_time.mul_f64(1.0 + NOISE);
+        ranked.retain(|&(candidate, time)| candidate != UNTUNED && time <= near);
+        ranked.truncate(MAX_FINALISTS);
+        let trials = search.trials();
+        let choose =
+            |candidate, time, untuned_time| Some(Choice { candidate, time, untuned_time, trials });
+        if ranked.is_empty() {
+            return Ok(choose(UNTUNED, untuned_time, untuned_time));
         }
-        let best = short.iter().map(|(_, time)| *time).min().unwrap_or(untuned_time);
-        let (near, enough) = (best.mul_f64(1.0 + NOISE), self.needed(untuned_time, -NOISE));
-        short.retain(|(_, time)| *time <= near && *time <= enough);
-        let mut chosen = (UNTUNED, untuned_time);
-        if !short.is_empty() {
-            untuned_time = self.time(index, task, UNTUNED, effort)?.unwrap_or(untuned_time);
-            chosen.1 = untuned_time;
+        let is_clear = best_time <= untuned_time.mul_f64(1.0 - CLEAR_GAIN);
+        if is_clear && (ranked.len() == 1 || self.is_short) {
+            return Ok(choose(best, best_time, untuned_time));
         }
-        for (candidate, _) in short {
-            match self.time(index, task, candidate, effort)? {
-                Some(time) if time < chosen.1 && time <= self.needed(untuned_time, 0.0) => {
-                    chosen = (candidate, time);
-                }
+        if self.is_short {
+            return Ok(choose(UNTUNED, untuned_time, untuned_time));
+        }
+        let alone = self.time(index, task, UNTUNED)?.unwrap_or(untuned_time);
+        let mut chosen = (UNTUNED, alone);
+        let needed = alone.mul_f64(1.0 - self.options.least_gain);
+        for (candidate, _) in ranked {
+            match self.time(index, task, candidate)? {
+                Some(time) if time < chosen.1 && time <= needed => chosen = (candidate, time),
                 _ => {}
             }
         }
-        let (candidate, time) = chosen;
-        Ok(Some(Choice { candidate, time, untuned_time, trials: search.trials() }))
-    }
-
-    /// What a candidate may take to be chosen, and less by a share.
-    fn needed(&self, untuned_time: Duration, less: f64) -> Duration {
-        untuned_time.mul_f64((1.0 - self.options.least_gain) * (1.0 - less))
-    }
-
-    fn finalists(&self, task: &Task, search: &Search) -> Vec<usize> {
-        let (noise, most) = match (self.is_short, self.is_scaled) {
-            (true, _) => (0.0, 1),
-            (false, true) => (SCALED_NOISE, MAX_SCALED_FINALISTS),
-            (false, false) => (NOISE, MAX_FINALISTS),
-        };
-        let contenders = search.contenders(noise);
-        let contenders = contenders.into_iter().filter(|&one| one != UNTUNED).take(most);
-        let all = task.operator.candidates().iter().enumerate();
-        let banned = |candidate: usize| {
-            task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
-        };
-        let unscreened = all
-            .filter(|&(one, description)| {
-                let is_unscreened = self.is_scaled && !description.can_be_screened;
-                is_unscreened && !self.is_short && one != UNTUNED && !banned(one)
-            })
-            .map(|(one, _)| one)
-            .take(MAX_UNSCREENED);
-        contenders.chain(unscreened).collect()
+        Ok(choose(chosen.0, chosen.1, alone))
     }
 
     /// What a candidate takes alone; `None` where it is wrong or cannot be run.
@@ -173,7 +215,6 @@ impl Finals<'_> {
         index: usize,
         task: &Task,
         candidate: usize,
-        effort: Duration,
     ) -> Result<Option<Duration>, TuneError> {
         if task.operator.compile(candidate).is_err() {
             return Ok(None);
@@ -183,6 +224,7 @@ impl Finals<'_> {
             if !self.observer.starting(index, candidate).map_err(TuneError::Observer)? {
                 return Ok(None);
             }
+            let effort = self.options.final_effort;
             let trial = self.bench.try_candidate(&*task.operator, candidate, effort)?;
             let measurement = match &trial {
                 Trial::Measured(measurement) => Some(*measurement),
