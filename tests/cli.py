@@ -2,9 +2,11 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 import numpy
@@ -528,6 +530,98 @@ def bad_tuning_databases(folder):
         expect(f"{name} is left alone", open(broken, "rb").read() == content)
 
 
+def tuning(folder):
+    database = os.path.join(folder, "tuned.db")
+    quick = ("--effort", 1, "--trials", 8, "--database", database)
+    good("tune", "tune", "zoo:tiny_resnet", *quick, says="times as fast")
+    report = json.loads(good("tune again", "tune", "zoo:tiny_resnet", *quick, "--json").stdout)
+    expect("nothing is tried twice", report[0]["trials"] == 0, report[0])
+    expect("all is decided", all(operator["kernel"] for operator in report[0]["operators"]), report[0])
+    listed = json.loads(good("what was tuned", "tuning", "list", "--json", "--database", database).stdout)
+    expect("choices are kept", listed["platforms"][0]["choices"] == len(report[0]["operators"]), listed)
+    good("a model with tuned kernels", "bench", "model", "zoo:tiny_resnet", "--seconds", 0.1, "--tuning-database", database, says="operators tuned")
+    result = good("a model without", "bench", "model", "zoo:tiny_resnet", "--seconds", 0.1, "--untuned")
+    expect("it says so", "tuned" not in result.stdout, result.stdout)
+    report = json.loads(good("no time at all", "tune", "zoo:tiny_vgg", *quick, "--budget", "0s", "--json").stdout)
+    expect("no trials in no time", report[0]["trials"] == 0, report[0])
+    if os.cpu_count() > 1:
+        report = json.loads(good("two workers", "tune", "zoo:tiny_mobilenet_v2", *quick, "--workers", 2, "--json").stdout)
+        expect("both have tried", report[0]["benches"] == 2 and report[0]["trials"] > 0, report[0])
+    good("at random", "tune", "zoo:tiny_vit", *quick, "--random", "--one-at-a-time", says="on 1 partitions")
+    trust = json.loads(good("trust", "bench", "tuning-trust", "zoo:resnet18", "--candidates", 120, "--effort", 1, "--json").stdout)
+    expect("order is a correlation", -1 <= trust["spearman"] <= 1 and trust["candidates"] > 20, trust)
+    plot = os.path.join(folder, "grid.svg")
+    grid = json.loads(good("grid", "bench", "tuning-grid", "zoo:tiny_resnet", "--cores", "1", "--effort", 1, "--trials", 6, "--rounds", 1, "--plot", plot, "--json").stdout)
+    expect("one size is its own best", grid["worst_diagonal"] == 1.0 and "<svg" in open(plot).read(), grid)
+
+
+def ended_tuning(folder):
+    """Processes that tune are interrupted, killed, and stuck in a candidate."""
+    database = os.path.join(folder, "ended.db")
+    command = [WEFT, "tune", "zoo:resnet18", "--database", database, "--effort", "20"]
+
+    def started():
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        deadline = time.time() + 60
+        while time.time() < deadline:
+            listed = run("tuning", "list", "--json", "--database", database)
+            platforms = json.loads(listed.stdout)["platforms"] if listed.returncode == 0 else []
+            if platforms and platforms[0]["measured"] > 5:
+                return process, platforms[0]["measured"]
+            time.sleep(0.2)
+        raise RuntimeError("no trial within a minute")
+
+    process, before = started()
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    expect("an interruption keeps what was found", process.returncode == 0 and "times as fast" in output, errors)
+
+    process, before = started()
+    worker = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()[0]
+    os.kill(int(worker), signal.SIGKILL)
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    expect("a worker that is killed is started again", process.returncode == 0 and "started again" in errors, errors)
+    dump = run("tuning", "list", "--json", "--database", database)
+    expect("the database is whole", dump.returncode == 0 and json.loads(dump.stdout)["platforms"][0]["measured"] >= before, dump.stderr)
+
+    stuck = os.path.join(folder, "stuck.db")
+    result = run("tune", "zoo:tiny_resnet", "--effort", 300, "--trials", 3, "--limit", "30ms", "--database", stuck)
+    expect("a candidate that does not end is ended", "a candidate did not end" in result.stderr and result.returncode == 2, result.stderr)
+    listed = json.loads(good("it is noted", "tuning", "list", "--json", "--database", stuck).stdout)
+    expect("as one that hung", listed["platforms"][0]["hung"] > 0, listed)
+
+
+def bad_tuning(folder):
+    broken = os.path.join(folder, "no-database.db")
+    with open(broken, "wb") as file:
+        file.write(os.urandom(4096))
+    quick = ("--effort", 1, "--trials", 2)
+    bad("tune into a broken database", "tune", "zoo:tiny_resnet", *quick, "--database", broken, says="not a database")
+    bad("run with a broken database", "bench", "model", "zoo:tiny_resnet", "--tuning-database", broken, says="not a database")
+    bad("run with no database", "bench", "model", "zoo:tiny_resnet", "--tuning-database", broken + "x", says="there is no tuning database")
+    bad("tune where nothing can be written", "tune", "zoo:tiny_resnet", *quick, "--database", "/proc/weft/tuning.db", says="cannot be written")
+    database = os.path.join(folder, "bad-tuning.db")
+    quick = (*quick, "--database", database)
+    bad("tune for more cores than there are", "tune", "zoo:tiny_resnet", *quick, "--cores", 4096, says="4096")
+    bad("tune for no cores", "tune", "zoo:tiny_resnet", *quick, "--cores", 0, says="0")
+    bad("tune for SMs of a CPU", "tune", "zoo:tiny_resnet", *quick, "--sms", 8, says="--cores")
+    bad("more workers than partitions", "tune", "zoo:tiny_resnet", *quick, "--workers", os.cpu_count() + 1, says="processes cannot share")
+    bad("far too many workers", "tune", "zoo:tiny_resnet", *quick, "--workers", 4096, says="--workers")
+    bad("no workers", "tune", "zoo:tiny_resnet", *quick, "--workers", 0, says="--workers")
+    bad("no trials", "tune", "zoo:tiny_resnet", "--trials", 0, says="--trials")
+    bad("no effort", "tune", "zoo:tiny_resnet", "--effort", 0, says="--effort")
+    bad("no model", "tune", os.path.join(folder, "none.onnx"), *quick, says="none.onnx")
+    bad("no batch", "tune", "zoo:tiny_resnet", *quick, "--batches", 0, says="--batches")
+    bad("a budget without a number", "tune", "zoo:tiny_resnet", *quick, "--budget", "soon", says="'soon' is no time")
+    lines = exported(os.path.join(folder, "elsewhere.jsonl"), exported_choice("conv", 8, "fast"))
+    elsewhere = os.path.join(folder, "elsewhere.db")
+    good("a database of another chip", "tuning", "import", lines, "--database", elsewhere)
+    result = good("is not used", "bench", "model", "zoo:tiny_resnet", "--seconds", 0.1, "--tuning-database", elsewhere)
+    expect("which is said", "other chips" in result.stderr and "tuned" not in result.stdout, result.stderr)
+
+
 with tempfile.TemporaryDirectory() as folder:
     model, x = good_runs(folder)
     bad_arguments(model, x, folder)
@@ -543,5 +637,8 @@ with tempfile.TemporaryDirectory() as folder:
     repositories(folder)
     tuning_databases(folder)
     bad_tuning_databases(folder)
+    tuning(folder)
+    ended_tuning(folder)
+    bad_tuning(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

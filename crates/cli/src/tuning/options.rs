@@ -16,9 +16,9 @@ use crate::progress;
 pub(crate) struct TuningOptions {
     /// The tuning database that kernels are chosen by [default: WEFT_TUNING_DB, else tuning.db in the cache folder]
     #[arg(long, value_name = "FILE")]
-    tuning_db: Option<PathBuf>,
+    tuning_database: Option<PathBuf>,
     /// Take the kernels that are expected to be fastest, whatever was tuned
-    #[arg(long, conflicts_with = "tuning_db")]
+    #[arg(long, conflicts_with = "tuning_database")]
     untuned: bool,
 }
 
@@ -36,7 +36,7 @@ impl TuningOptions {
             let choices = Choices::load(&database, &platform)?;
             Ok::<_, DatabaseError>((choices, database.coverage(&platform)?))
         };
-        let loaded = match &self.tuning_db {
+        let loaded = match &self.tuning_database {
             Some(path) => load(path)?,
             None => match Database::default_path().and_then(|path| load(&path)) {
                 Ok(loaded) => loaded,
@@ -49,7 +49,7 @@ impl TuningOptions {
         };
         let (choices, coverage) = loaded;
         let count = choices.len();
-        if count == 0 && coverage.choices_elsewhere > 0 && self.tuning_db.is_some() {
+        if count == 0 && coverage.choices_elsewhere > 0 && self.tuning_database.is_some() {
             progress::note(format!(
                 "weft: kernels are not tuned: the database has results for other chips, drivers or kernels alone ({})",
                 coverage.choices_elsewhere

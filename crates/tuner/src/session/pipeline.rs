@@ -40,7 +40,9 @@ pub(super) fn run<R>(
     let threads = options.compile_threads.unwrap_or_else(cores).max(1);
     let (to_compile, to_measure) = (WorkQueue::new(), WorkQueue::new());
     let board = Board::new(vec![None; benches.len()]);
-    let width = benches.len() + threads;
+    let candidates = tasks.iter().flat_map(|task| task.operator.candidates());
+    let compiles = candidates.map(|candidate| candidate.code).any(|code| code.is_some());
+    let width = benches.len() + if compiles { threads } else { 0 };
     let (sender, finished) = channel();
     thread::scope(|scope| {
         let compilers: Vec<_> = (0..threads)

@@ -140,7 +140,7 @@ fn tune(
     command.arg("tune").args(&options.selection.models).arg("--json").args(arguments);
     let batches: Vec<String> = options.selection.batches.iter().map(usize::to_string).collect();
     command.args(["--batches", &batches.join(","), "--trials", &options.trials.to_string()]);
-    command.args(["--effort", &options.effort.to_string()]).arg("--db").arg(&database);
+    command.args(["--effort", &options.effort.to_string()]).arg("--database").arg(&database);
     for (name, size) in &options.selection.dimensions.dimensions {
         command.args(["--dim", &format!("{name}={size}")]);
     }

@@ -16,6 +16,9 @@ use weft_tuner::database::Database;
 
 pub(crate) use options::Options;
 
+/// The most processes that share a device.
+const MAX_WORKERS: usize = 64;
+
 /// Tunes in further processes, so that a kernel that never ends, or ends its process, ends nothing else.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if options.as_worker.is_some() {
@@ -23,7 +26,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     ensure!(options.effort > 0.0 && options.effort < 60_000.0, "--effort must be positive");
     ensure!(options.trials > 0, "--trials must be at least 1");
-    ensure!(options.workers > 0, "--workers must be at least 1");
+    let is_count = (1..=MAX_WORKERS).contains(&options.workers);
+    ensure!(is_count, "--workers must be between 1 and {MAX_WORKERS}");
     // What is wrong with the database is said once, before anything is started.
     drop(Database::open(&options.database()?)?);
     supervisor::run(options)

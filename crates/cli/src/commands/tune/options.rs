@@ -27,7 +27,7 @@ pub(crate) struct Options {
     pub(super) sms: Vec<usize>,
     /// The tuning database [default: WEFT_TUNING_DB, else tuning.db in the cache folder]
     #[arg(long, value_name = "FILE")]
-    db: Option<PathBuf>,
+    database: Option<PathBuf>,
     /// Begin no further trials after this long, as 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) budget: Option<Duration>,
@@ -69,7 +69,7 @@ pub(crate) struct Options {
 impl Options {
     /// The database that is read and written.
     pub(super) fn database(&self) -> Result<PathBuf> {
-        match &self.db {
+        match &self.database {
             Some(path) => Ok(path.clone()),
             None => Ok(Database::default_path()?),
         }

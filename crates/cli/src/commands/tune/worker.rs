@@ -37,11 +37,13 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says something to the process that started this one; where that is gone, nobody misses it.
+/// Says something to the process that started this one; where that is gone, nobody waits for the session.
 pub(super) fn tell(message: &Message) {
     if let Ok(line) = serde_json::to_string(message) {
         let mut output = std::io::stdout().lock();
-        let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+        if writeln!(output, "{line}").and_then(|()| output.flush()).is_err() {
+            STOP.ask();
+        }
     }
 }
 
