@@ -26,12 +26,15 @@ const SCALED_NOISE: f64 = 0.06;
 const CLEAR_GAIN: f64 = 0.06;
 
 /// How many candidates of a task are tried alone, the untuned one not counted.
-const MAX_FINALISTS: usize = 4;
+const MAX_FINALISTS: usize = 3;
 /// How many are timed on a partition of the right size where screening was on a part of one.
 const MAX_SCALED_FINALISTS: usize = 5;
 
 /// How many of the candidates that could not be screened are timed besides.
 const MAX_UNSCREENED: usize = 3;
+
+/// The share of all tasks' time that a task's candidates must promise to save for any of them to be tried alone.
+const LEAST_SAVING: f64 = 3e-4;
 
 /// The candidate that is taken where nothing is known.
 const UNTUNED: usize = 0;
@@ -63,7 +66,13 @@ pub(super) fn decide(
     };
     let units = device.disjoint_partitions(size);
     let units = units.first().ok_or(TuneError::NoPartition { size })?;
-    let mut finals = Finals { bench: device.bench(units)?, options, observer, is_short };
+    let untuned = tasks
+        .iter()
+        .zip(&times)
+        .filter_map(|(task, times)| Some(times.get(&UNTUNED)?.mul_f64(task.occurrences)));
+    let least_saving = untuned.sum::<Duration>().mul_f64(LEAST_SAVING);
+    let bench = device.bench(units)?;
+    let mut finals = Finals { bench, options, observer, is_short, least_saving };
     let mut progress = Progress {
         phase: Phase::Finals,
         done: 0,
@@ -164,6 +173,8 @@ struct Finals<'a> {
     observer: &'a dyn Observer,
     /// Nothing is tried alone.
     is_short: bool,
+    /// What a task must promise to save in all its occurrences.
+    least_saving: Duration,
 }
 
 impl Finals<'_> {
@@ -194,7 +205,8 @@ impl Finals<'_> {
         if is_clear && (ranked.len() == 1 || self.is_short) {
             return Ok(choose(best, best_time, untuned_time));
         }
-        if self.is_short {
+        let saving = untuned_time.saturating_sub(best_time).mul_f64(task.occurrences);
+        if self.is_short || saving < self.least_saving {
             return Ok(choose(UNTUNED, untuned_time, untuned_time));
         }
         let alone = self.time(index, task, UNTUNED)?.unwrap_or(untuned_time);
