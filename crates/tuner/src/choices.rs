@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use weft_device::{KernelChoices, OperatorKey, Platform};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::database::{Database, DatabaseError};
 
@@ -15,6 +16,7 @@ use crate::database::{Database, DatabaseError};
 pub struct Choices {
     operators: HashMap<OperatorKey, Operator>,
     count: usize,
+    version: u64,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +33,9 @@ impl Choices {
         let loaded = database.usable_choices(platform)?;
         let mut choices = Self { count: loaded.picked.len(), ..Self::default() };
         for (operator, size, candidate) in loaded.picked {
+            let text = format!("{} {} {size} {candidate}", operator.operator, operator.precision);
+            // A sum, so that the order in which they are read makes no difference.
+            choices.version = choices.version.wrapping_add(xxh3_64(text.as_bytes()));
             choices.operators.entry(operator).or_default().picked.push((size, candidate.into()));
         }
         for (operator, size, candidate) in loaded.banned {
@@ -47,6 +52,11 @@ impl Choices {
     /// How many tasks something was picked for.
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// Another number for other choices.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Nothing was picked.

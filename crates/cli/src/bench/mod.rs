@@ -36,6 +36,8 @@ pub(crate) enum Command {
     TuningSharing(tuning::sharing::Options),
     /// Whether candidates that are timed side by side rank as when each has the device to itself
     TuningTrust(tuning::trust::Options),
+    /// What models gain when their kernels are tuned for the partition that they run on
+    TuningGain(tuning::gain::Options),
     /// Kernels tuned for partitions of several sizes, each served on every size: a matrix and a heat map
     TuningGrid(tuning::grid::Options),
     /// Load one model, run it once, print load time and peak memory as JSON
@@ -52,6 +54,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Sharing(options) => sharing::run(options),
         Command::TuningSharing(options) => tuning::sharing::run(options),
         Command::TuningTrust(options) => tuning::trust::run(options),
+        Command::TuningGain(options) => tuning::gain::run(options),
         Command::TuningGrid(options) => tuning::grid::run(options),
         Command::Footprint(options) => footprint::run(options),
     }

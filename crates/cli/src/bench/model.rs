@@ -14,7 +14,7 @@ use crate::device::DeviceOptions;
 use crate::model_file::{self, DimensionOptions};
 use crate::progress;
 use crate::table::Table;
-use crate::tuning::TuningOptions;
+use crate::tuning::{TunedKernels, TuningOptions};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -56,10 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let about = device.as_device().description();
     let peak_in_words =
         peak.map(|peak| format!(", peak {peak:.0} GFLOP/s per core")).unwrap_or_default();
-    let tuned_in_words = match tuned {
-        0 => String::new(),
-        count => format!(", kernels of {count} operators tuned"),
-    };
+    let tuned_in_words = tuned.map(TunedKernels::in_words).unwrap_or_default();
     println!("{}, {}{peak_in_words}{tuned_in_words}", about.name, about.instruction_set);
     let counted_in = device.counted_in();
     let otherwise = if peak.is_some() { 1 } else { device.size_of(&device.units()) };

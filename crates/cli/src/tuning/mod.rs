@@ -7,5 +7,5 @@ mod selection;
 
 pub(crate) use contest::{Contest, ContestSettings};
 pub(crate) use kernel_set::KernelSet;
-pub(crate) use options::TuningOptions;
+pub(crate) use options::{TunedKernels, TuningOptions};
 pub(crate) use selection::ModelSelection;

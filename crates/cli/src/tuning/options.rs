@@ -22,12 +22,32 @@ pub(crate) struct TuningOptions {
     untuned: bool,
 }
 
+/// Kernels that were tuned for the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TunedKernels {
+    /// For how many operators and sizes of partitions.
+    operators: usize,
+    version: u64,
+}
+
+impl TunedKernels {
+    /// As an addition to what is said of the device.
+    pub(crate) fn in_words(self) -> String {
+        format!(", kernels of {} operators tuned", self.operators)
+    }
+
+    /// Tells what was measured with these kernels from what was measured with others.
+    pub(crate) fn mark(self) -> String {
+        format!(", kernels {:016x}", self.version)
+    }
+}
+
 impl TuningOptions {
-    /// Has the device take the kernels that were tuned for it; says for how many operators there are some. A database that
-    /// nobody asked for and that cannot be read is only mentioned.
-    pub(crate) fn apply(&self, device: &OpenDevice) -> Result<usize> {
+    /// Has the device take the kernels that were tuned for it; `None` where there are none. A database that nobody asked
+    /// for and that cannot be read is only mentioned.
+    pub(crate) fn apply(&self, device: &OpenDevice) -> Result<Option<TunedKernels>> {
         if self.untuned {
-            return Ok(0);
+            return Ok(None);
         }
         let tunable = device.as_tunable();
         let load = |path: &PathBuf| {
@@ -40,22 +60,22 @@ impl TuningOptions {
             Some(path) => load(path)?,
             None => match Database::default_path().and_then(|path| load(&path)) {
                 Ok(loaded) => loaded,
-                Err(DatabaseError::Missing(_) | DatabaseError::NoFolder) => return Ok(0),
+                Err(DatabaseError::Missing(_) | DatabaseError::NoFolder) => return Ok(None),
                 Err(error) => {
                     progress::note(format!("weft: kernels are not tuned: {error}"));
-                    return Ok(0);
+                    return Ok(None);
                 }
             },
         };
         let (choices, coverage) = loaded;
-        let count = choices.len();
-        if count == 0 && coverage.choices_elsewhere > 0 && self.tuning_database.is_some() {
+        let tuned = TunedKernels { operators: choices.len(), version: choices.version() };
+        if choices.is_empty() && coverage.choices_elsewhere > 0 && self.tuning_database.is_some() {
             progress::note(format!(
                 "weft: kernels are not tuned: the database has results for other chips, drivers or kernels alone ({})",
                 coverage.choices_elsewhere
             ));
         }
         tunable.use_choices(Arc::new(choices));
-        Ok(count)
+        Ok((tuned.operators > 0).then_some(tuned))
     }
 }

@@ -17,6 +17,7 @@ use super::Options;
 use crate::commands::profile::bandwidth;
 use crate::device::{DeviceName, DeviceOptions, OpenDevice};
 use crate::progress;
+use crate::tuning::TunedKernels;
 
 /// Of a machine's memory, what models may take where nothing is said: the rest is for everything else that runs there.
 const DEFAULT_SHARE_OF_MEMORY: f64 = 0.8;
@@ -54,10 +55,7 @@ pub(super) fn open(
         Some(policy) => policy,
         None => policies::named(&settings.device.policy).context("the policy is not known")?,
     };
-    let tuned_in_words = match tuned {
-        0 => String::new(),
-        count => format!(", kernels of {count} operators tuned"),
-    };
+    let tuned_in_words = tuned.map(TunedKernels::in_words).unwrap_or_default();
     let name = known.name;
     progress::note(format!(
         "on {}, {} units, policy {name}{tuned_in_words}",
@@ -74,7 +72,13 @@ pub(super) fn open(
     };
     let engine = Engine::start(on, Box::new(move |served| known.make(served)), table)?;
     let profiled = ProfiledDevice {
-        name: format!("{} {}", about.name, about.instruction_set),
+        // What was measured with other kernels is of no use with these.
+        name: format!(
+            "{} {}{}",
+            about.name,
+            about.instruction_set,
+            tuned.map(TunedKernels::mark).unwrap_or_default()
+        ),
         units: u32::try_from(units.len())?,
         unit: about.unit,
         bandwidth_bytes_per_s,

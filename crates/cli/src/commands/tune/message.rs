@@ -29,6 +29,8 @@ pub(super) struct Progress {
 pub(super) struct SizeReport {
     pub(super) partition_size: usize,
     pub(super) operators: Vec<OperatorReport>,
+    /// The models with what was chosen.
+    pub(super) models: Vec<ModelReport>,
     pub(super) trials: usize,
     pub(super) repeated: usize,
     pub(super) wrong: usize,
@@ -40,6 +42,15 @@ pub(super) struct SizeReport {
     pub(super) screening_s: f64,
     pub(super) total_s: f64,
     pub(super) compile_core_s: f64,
+}
+
+/// What a model takes, at one batch size.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ModelReport {
+    pub(super) model: String,
+    pub(super) batch: usize,
+    pub(super) untuned_us: f64,
+    pub(super) tuned_us: f64,
 }
 
 /// What was found for one operator.

@@ -1,5 +1,6 @@
 //! `weft tune`: the fastest kernels for the share of the device that models will get.
 
+mod check;
 mod message;
 mod mps;
 mod options;

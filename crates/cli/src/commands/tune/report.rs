@@ -40,6 +40,9 @@ pub(super) fn print(options: &Options, reports: &[SizeReport]) -> Result<()> {
     }
     for report in reports {
         println!("{}", table(report).render());
+        if !report.models.is_empty() {
+            println!("\n{}", models(report).render());
+        }
         println!("\n{}", summary(report));
     }
     println!("in {}", options.database()?.display());
@@ -63,6 +66,20 @@ fn table(report: &SizeReport) -> Table {
             format!("{untuned_us:.1}"),
             format!("{:.2}", untuned_us / time_us),
             operator.trials.unwrap_or(0).to_string(),
+        ]);
+    }
+    table
+}
+
+fn models(report: &SizeReport) -> Table {
+    let mut table = Table::new(["model", "batch", "untuned us", "tuned us", "gain"]);
+    for model in &report.models {
+        table.row([
+            model.model.clone(),
+            model.batch.to_string(),
+            format!("{:.1}", model.untuned_us),
+            format!("{:.1}", model.tuned_us),
+            format!("{:.3}", model.untuned_us / model.tuned_us),
         ]);
     }
     table

@@ -9,6 +9,7 @@ use weft_tuner::database::Database;
 use weft_tuner::session::{Assignment, Outcome, Part, Stop, Task, tune};
 use weft_tuner::{Recorder, experience};
 
+use super::check::check;
 use super::message::{Message, OperatorReport, SizeReport};
 use super::options::{Options, Role};
 use super::watching::{Watchdog, Watching};
@@ -80,7 +81,7 @@ fn tune_size(
     let watching = Watching { recorder: &recorder, tasks: &tasks, size, watchdog: &watchdog };
     let session = options.session(role);
     let prepare_s = start.elapsed().as_secs_f64();
-    let outcome = std::thread::scope(|scope| {
+    let mut outcome = std::thread::scope(|scope| {
         let guard = watchdog.guard();
         scope.spawn(|| {
             watchdog.watch(options.limit, |task, candidate| {
@@ -91,7 +92,17 @@ fn tune_size(
         drop(guard);
         outcome
     })?;
-    Ok(SizeReport { prepare_s, ..report(size, &tasks, &outcome) })
+    let mut models = Vec::new();
+    if role.part != Part::Screening && !STOP.is_asked() {
+        let (reports, given_up) = check(options, device, size, &tasks, &mut outcome.choices)?;
+        for task in given_up {
+            if let Some(choice) = &outcome.choices[task] {
+                recorder.chosen(&tasks, task, choice)?;
+            }
+        }
+        models = reports;
+    }
+    Ok(SizeReport { prepare_s, models, ..report(size, &tasks, &outcome) })
 }
 
 fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
@@ -110,6 +121,7 @@ fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
     SizeReport {
         partition_size: size,
         operators: operators.collect(),
+        models: Vec::new(),
         trials: statistics.trials,
         repeated: statistics.repeated,
         wrong: statistics.wrong,
