@@ -115,3 +115,19 @@ fn ten_thousand_choices_are_loaded_at_once() {
     let limit_ms = if cfg!(debug_assertions) { 500 } else { 50 };
     assert!(best < Some(Duration::from_millis(limit_ms)), "{best:?}");
 }
+
+#[test]
+fn other_choices_have_another_version() {
+    let (_folder, path) = folder();
+    let database = Database::open(&path).unwrap();
+    let version = || Choices::load(&database, &platform("here")).unwrap().version();
+    let mut versions = vec![version()];
+    for (size, candidate) in [(8, "a"), (8, "b"), (16, "a")] {
+        database.record_choice(&task("conv", size), &choice(candidate, 5)).unwrap();
+        assert_eq!(version(), version());
+        versions.push(version());
+    }
+    versions.sort_unstable();
+    versions.dedup();
+    assert_eq!(versions.len(), 4);
+}
