@@ -555,6 +555,18 @@ def tuning(folder):
     expect("one size is its own best", grid["worst_diagonal"] == 1.0 and "<svg" in open(plot).read(), grid)
 
 
+def child_of(parent):
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                # The name, in brackets, may have spaces.
+                if int(file.read().rpartition(")")[2].split()[1]) == parent:
+                    return int(entry)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    raise RuntimeError(f"process {parent} has no child")
+
+
 def ended_tuning(folder):
     """Processes that tune are interrupted, killed, and stuck in a candidate."""
     database = os.path.join(folder, "ended.db")
@@ -577,8 +589,7 @@ def ended_tuning(folder):
     expect("an interruption keeps what was found", process.returncode == 0 and "times as fast" in output, errors)
 
     process, before = started()
-    worker = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()[0]
-    os.kill(int(worker), signal.SIGKILL)
+    os.kill(child_of(process.pid), signal.SIGKILL)
     time.sleep(1)
     os.killpg(process.pid, signal.SIGINT)
     output, errors = process.communicate(timeout=60)
