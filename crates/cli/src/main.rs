@@ -4,6 +4,7 @@ mod arrays;
 mod bench;
 mod commands;
 mod device;
+mod duration;
 mod files;
 mod kernel_options;
 mod model_file;

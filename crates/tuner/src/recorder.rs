@@ -1,6 +1,6 @@
 //! What a session finds, written to a tuning database as it is found.
 
-use weft_device::{Platform, Trial};
+use weft_device::Platform;
 
 use crate::database::{
     self, Claim, Database, DatabaseError, Method, TaskKey, TrialRecord, unix_ms_now,
@@ -60,20 +60,11 @@ impl<'a> Recorder<'a> {
     /// Notes what came of a trial.
     pub fn tried(&self, tasks: &[Task], report: &TrialReport) -> Result<(), DatabaseError> {
         let description = &tasks[report.task].operator.candidates()[report.candidate];
-        let outcome = match &report.trial {
-            Trial::Measured(measurement) => database::Outcome::Measured(*measurement),
-            Trial::Wrong { error } => database::Outcome::Wrong { error: *error },
-            Trial::Failed(why) => database::Outcome::Failed(why.clone()),
+        let method = match report.stage {
+            TrialStage::Screened => Method::Screened,
+            TrialStage::Alone => Method::Alone,
         };
-        let record = TrialRecord {
-            outcome,
-            method: match report.stage {
-                TrialStage::Screened => Method::Screened,
-                TrialStage::Alone => Method::Alone,
-            },
-            features: description.features.clone(),
-            recorded_unix_ms: unix_ms_now(),
-        };
+        let record = TrialRecord::now(report.trial.clone(), method, &description.features);
         self.database.record_trial(&self.keys[report.task], &description.name, &record)
     }
 
@@ -99,12 +90,8 @@ impl<'a> Recorder<'a> {
     /// Notes that a candidate did not end.
     pub fn hung(&self, tasks: &[Task], task: usize, candidate: usize) -> Result<(), DatabaseError> {
         let description = &tasks[task].operator.candidates()[candidate];
-        let record = TrialRecord {
-            outcome: database::Outcome::Hung,
-            method: Method::Screened,
-            features: description.features.clone(),
-            recorded_unix_ms: unix_ms_now(),
-        };
+        let hung = database::Outcome::Hung;
+        let record = TrialRecord::now(hung, Method::Screened, &description.features);
         self.database.record_trial(&self.keys[task], &description.name, &record)
     }
 }

@@ -171,8 +171,7 @@ impl Bench for CudaBench {
         effort: Duration,
     ) -> Result<Trial, DeviceError> {
         let Some(operator) = operator.as_any().downcast_ref::<CudaOperator>() else {
-            let operator = operator.key().operator.clone();
-            return Err(DeviceError::Failed(format!("'{operator}' is of another device")));
+            return Ok(Trial::Failed("the operator is one of another device".to_string()));
         };
         let Some(candidate) = operator.candidates.get(candidate) else {
             return Ok(Trial::Failed(format!("there is no candidate {candidate}")));

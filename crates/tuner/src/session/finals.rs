@@ -18,9 +18,9 @@ use super::{Assignment, TuneError};
 use crate::search::Search;
 
 /// How far from the best a candidate may be to be tried alone.
-const NOISE: f64 = 0.03;
+pub const NOISE: f64 = 0.03;
 /// How far from the best it may be where screening timed a part of the work on a part of the partition.
-const SCALED_NOISE: f64 = 0.06;
+pub const SCALED_NOISE: f64 = 0.06;
 
 /// How much a candidate must save of the untuned one's time to be taken without trying both alone.
 const CLEAR_GAIN: f64 = 0.06;
@@ -77,11 +77,8 @@ pub(super) fn decide(
         phase: Phase::Finals,
         done: 0,
         expected: tasks.len(),
-        finished_tasks: 0,
-        tasks: tasks.len(),
         best_time: Duration::ZERO,
         untuned_time: Duration::ZERO,
-        benches: Vec::new(),
     };
     let mut choices = Vec::with_capacity(tasks.len());
     for (index, (task, search)) in tasks.iter().zip(screened.effort.searches()).enumerate() {
@@ -96,7 +93,6 @@ pub(super) fn decide(
             progress.untuned_time += choice.untuned_time.mul_f64(task.occurrences);
         }
         progress.done += 1;
-        progress.finished_tasks += 1;
         observer.progress(&progress);
         choices.push(choice);
     }

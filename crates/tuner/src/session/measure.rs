@@ -1,7 +1,6 @@
 //! Threads that try candidates, one on each bench.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use weft_device::{Bench, DeviceError, Trial};
@@ -36,16 +35,12 @@ pub(super) enum Lost {
 /// Why a candidate that may be fast is not tried.
 pub(super) const BANNED: &str = "processes have ended while they tried it";
 
-/// What each bench is trying.
-pub(super) type Board = Mutex<Vec<Option<(usize, usize)>>>;
-
 /// What all benches share.
 #[derive(Clone, Copy)]
 pub(super) struct Measuring<'a> {
     pub(super) tasks: &'a [Task],
     pub(super) effort: Duration,
     pub(super) from: &'a WorkQueue<Job>,
-    pub(super) board: &'a Board,
     pub(super) observer: &'a dyn Observer,
 }
 
@@ -53,7 +48,6 @@ impl Measuring<'_> {
     /// Tries what is in the queue on one bench until the queue is closed or the bench is lost.
     pub(super) fn run(self, number: usize, bench: &mut dyn Bench, finished: &Sender<Finished>) {
         while let Some(job) = self.from.pop() {
-            self.show(number, Some((job.task, job.candidate)));
             let trial = self.observer.starting(job.task, job.candidate).map_err(Lost::Observer);
             let trial = trial.and_then(|may_run| {
                 let operator = &*self.tasks[job.task].operator;
@@ -64,15 +58,10 @@ impl Measuring<'_> {
                 .map_err(Lost::Device)
             });
             let is_lost = trial.is_err();
-            self.show(number, None);
             let bench = Some(number);
             if finished.send(Finished { job, bench, trial }).is_err() || is_lost {
                 return;
             }
         }
-    }
-
-    fn show(&self, number: usize, trying: Option<(usize, usize)>) {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)[number] = trying;
     }
 }

@@ -17,6 +17,7 @@ mod task;
 mod work_queue;
 
 pub use batch::{TaskCandidate, try_all};
+pub use finals::{NOISE, SCALED_NOISE};
 pub use observer::{Observer, Phase, Progress, Silent, TrialReport, TrialStage};
 pub use options::{CompileBudget, Shard, Sharing, TuneOptions};
 pub use outcome::{Choice, Outcome, Statistics};

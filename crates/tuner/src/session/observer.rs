@@ -48,16 +48,10 @@ pub struct Progress {
     pub done: usize,
     /// Trials of this phase that are expected in all.
     pub expected: usize,
-    /// Tasks that need no more trials.
-    pub finished_tasks: usize,
-    /// All tasks.
-    pub tasks: usize,
     /// The time of all tasks' best candidates so far, as often as the models compute them.
     pub best_time: Duration,
     /// The same of the untuned candidates.
     pub untuned_time: Duration,
-    /// What each bench is trying: the task and the candidate.
-    pub benches: Vec<Option<(usize, usize)>>,
 }
 
 /// Watches a session. Calls come from many threads; an error ends the session.

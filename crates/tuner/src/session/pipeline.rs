@@ -8,7 +8,7 @@ use weft_device::{Bench, TunableDevice};
 
 use super::TuneError;
 use super::compile::compile;
-use super::measure::{Board, Finished, Job, Measuring};
+use super::measure::{Finished, Job, Measuring};
 use super::observer::Observer;
 use super::options::{Sharing, TuneOptions};
 use super::task::Task;
@@ -21,7 +21,6 @@ pub(super) struct Pipeline<'a> {
     /// Jobs whose candidates are compiled.
     pub(super) to_measure: &'a WorkQueue<Job>,
     pub(super) finished: Receiver<Finished>,
-    pub(super) board: &'a Board,
     /// How many jobs keep all threads busy.
     pub(super) width: usize,
     /// How many jobs keep those busy that compile.
@@ -39,7 +38,6 @@ pub(super) fn run<R>(
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = options.compile_threads.unwrap_or_else(cores).max(1);
     let (to_compile, to_measure) = (WorkQueue::new(), WorkQueue::new());
-    let board = Board::new(vec![None; benches.len()]);
     let candidates = tasks.iter().flat_map(|task| task.operator.candidates());
     let compiles = candidates.map(|candidate| candidate.code).any(|code| code.is_some());
     let width = benches.len() + if compiles { threads } else { 0 };
@@ -52,22 +50,15 @@ pub(super) fn run<R>(
                 scope.spawn(move || compile(tasks, from, to, &sender))
             })
             .collect();
-        let measuring =
-            Measuring { tasks, effort: options.effort, from: &to_measure, board: &board, observer };
+        let measuring = Measuring { tasks, effort: options.effort, from: &to_measure, observer };
         for (number, mut bench) in benches.into_iter().enumerate() {
             let sender = sender.clone();
             scope.spawn(move || measuring.run(number, &mut *bench, &sender));
         }
         drop(sender);
         let (to_compile, to_measure) = (&to_compile, &to_measure);
-        let decided = decide(Pipeline {
-            to_compile,
-            to_measure,
-            finished,
-            board: &board,
-            width,
-            compile_width: threads,
-        });
+        let decided =
+            decide(Pipeline { to_compile, to_measure, finished, width, compile_width: threads });
         to_compile.close();
         to_measure.close();
         let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default()).sum();

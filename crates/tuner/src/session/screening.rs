@@ -1,6 +1,5 @@
 //! The first part of a session: candidates are tried side by side, as each operator's search proposes them.
 
-use std::sync::PoisonError;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -241,11 +240,8 @@ impl Coordinator<'_> {
             phase: Phase::Screening,
             done,
             expected,
-            finished_tasks: self.effort.searches().filter(|search| search.is_done()).count(),
-            tasks: self.tasks.len(),
             best_time: time(&|search| Some(search.best()?.1)),
             untuned_time: time(&Search::reference),
-            benches: self.pipeline.board.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

@@ -1,18 +1,16 @@
 //! `weft bench tuning-gain`: what models gain when their kernels are tuned for the partition that they run on.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
-use weft_tuner::search::SearchOptions;
 
-use super::default_effort_ms;
+use super::child::{self, Thoroughness};
 use crate::bench::statistics::geometric_mean;
 use crate::device::{DeviceName, DeviceOptions};
 use crate::model_file::DimensionOptions;
 use crate::progress;
 use crate::table::Table;
+use crate::tuning::ModelSelection;
 
 /// The models of the zoo that a share of a device is usually made for.
 const USUAL: [&str; 12] = [
@@ -47,12 +45,8 @@ pub(crate) struct Options {
     /// The size of the partitions, in SMs of a GPU [default: all]
     #[arg(long)]
     sms: Option<usize>,
-    /// Candidates of each operator that are tried at most
-    #[arg(long, default_value_t = SearchOptions::default().max_trials)]
-    trials: usize,
-    /// Milliseconds for which each candidate is timed
-    #[arg(long, value_name = "MS", default_value_t = default_effort_ms())]
-    effort: f64,
+    #[command(flatten)]
+    thoroughness: Thoroughness,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -92,32 +86,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// Runs `weft tune` in a process of its own, with a database of its own.
 fn tune(options: &Options, model: &str, database: &std::path::Path) -> Result<Vec<Gain>> {
-    let mut command = Command::new(std::env::current_exe().context("where this program lies")?);
-    command.args(["tune", model, "--json"]).arg("--database").arg(database);
-    let batches: Vec<String> = options.batches.iter().map(usize::to_string).collect();
-    command.args(["--batches", &batches.join(","), "--trials", &options.trials.to_string()]);
-    command.args(["--effort", &options.effort.to_string()]);
-    for (name, size) in &options.dimensions.dimensions {
-        command.args(["--dim", &format!("{name}={size}")]);
-    }
-    command.args(["--device", &options.device.device.to_string()]);
-    let size = match options.device.device {
-        DeviceName::Cpu => options.cores.map(|count| ("--cores", count)),
-        DeviceName::Cuda(_) => options.sms.map(|count| ("--sms", count)),
+    let selection = ModelSelection {
+        models: vec![model.to_string()],
+        batches: options.batches.clone(),
+        dimensions: options.dimensions.clone(),
     };
-    if let Some((option, count)) = size {
-        command.args([option, &count.to_string()]);
-    }
-    if let Some(precision) = options.device.precision {
-        command.args(["--precision", precision.name()]);
-    }
-    let output = command.output().context("cannot start weft tune")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "weft tune: {}", said.trim());
-    let report: Value = serde_json::from_slice(&output.stdout).context("what weft tune printed")?;
-    let total = |key: &str| report[0][key].as_f64().unwrap_or(0.0);
+    let size = match options.device.device {
+        DeviceName::Cpu => options.cores,
+        DeviceName::Cuda(_) => options.sms,
+    };
+    let (device, thoroughness) = (&options.device, options.thoroughness);
+    let report = child::report(child::command(&selection, device, thoroughness, size, database)?)?;
+    let total = |key: &str| report[key].as_f64().unwrap_or(0.0);
     let tuning_s = total("total_s") + total("prepare_s");
-    let models = report[0]["models"].as_array().cloned().unwrap_or_default();
+    let models = report["models"].as_array().cloned().unwrap_or_default();
     let gain = |value: &Value| {
         let number = |key: &str| value[key].as_f64().with_context(|| format!("no {key}"));
         Ok(Gain {

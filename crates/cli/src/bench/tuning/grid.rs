@@ -12,7 +12,8 @@ use weft_tuner::cost_model::TrainingRows;
 use weft_tuner::search::SearchOptions;
 use weft_tuner::session::{Assignment, Silent, Stop, TuneOptions, tune};
 
-use super::{default_effort_ms, heat_map};
+use super::child::Thoroughness;
+use super::heat_map;
 use crate::bench::statistics::geometric_mean;
 use crate::device::{DeviceOptions, OpenDevice};
 use crate::progress;
@@ -31,12 +32,8 @@ pub(crate) struct Options {
     /// Sizes of partitions, in SMs of a GPU [default: 8, 16, 32, 64 and all]
     #[arg(long, value_delimiter = ',')]
     sms: Vec<usize>,
-    /// Candidates of each operator that are tried at most
-    #[arg(long, default_value_t = SearchOptions::default().max_trials)]
-    trials: usize,
-    /// Milliseconds for which each candidate is timed
-    #[arg(long, value_name = "MS", default_value_t = default_effort_ms())]
-    effort: f64,
+    #[command(flatten)]
+    thoroughness: Thoroughness,
     /// Rounds in which every set of kernels has its turn
     #[arg(long, default_value_t = 7)]
     rounds: usize,
@@ -110,8 +107,11 @@ fn tuned_set(options: &Options, device: &OpenDevice, size: usize) -> Result<Kern
     let experience = TrainingRows::default();
     let assignment = Assignment { size, tasks: &tasks, experience: &experience };
     let tune_options = TuneOptions {
-        search: SearchOptions { max_trials: options.trials, ..SearchOptions::default() },
-        effort: Duration::from_secs_f64(options.effort / 1e3),
+        search: SearchOptions {
+            max_trials: options.thoroughness.trials,
+            ..SearchOptions::default()
+        },
+        effort: Duration::from_secs_f64(options.thoroughness.effort / 1e3),
         ..TuneOptions::default()
     };
     let outcome = tune(device.as_tunable(), assignment, &tune_options, &Silent, &Stop::new())?;

@@ -1,19 +1,17 @@
 //! `weft bench tuning-sharing`: the same search with candidates side by side and one at a time, each from nothing.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
 use weft_device::KernelChoices;
 use weft_tuner::choices::Choices;
 use weft_tuner::database::Database;
-use weft_tuner::search::SearchOptions;
 
-use super::default_effort_ms;
+use super::child::{self, Thoroughness};
 use crate::bench::statistics::geometric_mean;
 use crate::device::{DeviceName, DeviceOptions, OpenDevice};
 use crate::progress;
@@ -35,12 +33,8 @@ pub(crate) struct Options {
     /// Sizes of partitions that are tuned for, in SMs of a GPU [default: 8]
     #[arg(long, value_delimiter = ',')]
     sms: Vec<usize>,
-    /// Candidates of each operator that are tried at most
-    #[arg(long, default_value_t = SearchOptions::default().max_trials)]
-    trials: usize,
-    /// Milliseconds for which each candidate is timed
-    #[arg(long, value_name = "MS", default_value_t = default_effort_ms())]
-    effort: f64,
+    #[command(flatten)]
+    thoroughness: Thoroughness,
     /// Let both find the kernels compiled that the first of them has compiled
     #[arg(long)]
     warm: bool,
@@ -136,32 +130,18 @@ fn tune(
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}", folder.display()))?;
     let database = folder.join("tuning.db");
-    let mut command = Command::new(std::env::current_exe().context("where this program lies")?);
-    command.arg("tune").args(&options.selection.models).arg("--json").args(arguments);
-    let batches: Vec<String> = options.selection.batches.iter().map(usize::to_string).collect();
-    command.args(["--batches", &batches.join(","), "--trials", &options.trials.to_string()]);
-    command.args(["--effort", &options.effort.to_string()]).arg("--database").arg(&database);
-    for (name, size) in &options.selection.dimensions.dimensions {
-        command.args(["--dim", &format!("{name}={size}")]);
-    }
-    let device = options.device.device.to_string();
-    let unit = if device == "cpu" { "--cores" } else { "--sms" };
-    command.args(["--device", &device, unit, &size.to_string()]);
-    if let Some(precision) = options.device.precision {
-        command.args(["--precision", precision.name()]);
-    }
+    let Options { selection, device, thoroughness, .. } = options;
+    let mut command = child::command(selection, device, *thoroughness, Some(size), &database)?;
+    command.args(arguments);
     if !options.warm {
         // CUDA's compiler keeps what it has compiled as well, in a folder of its own.
         command.env("WEFT_CACHE_DIR", folder.join("cache"));
         command.env("CUDA_CACHE_PATH", folder.join("cuda")).env("CUDA_CACHE_DISABLE", "1");
     }
     let start = Instant::now();
-    let output = command.output().context("cannot start weft tune")?;
+    let report = child::report(command).with_context(|| how.to_string())?;
     let wall_s = start.elapsed().as_secs_f64();
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "weft tune, {how}: {}", said.trim());
-    let report: Value = serde_json::from_slice(&output.stdout).context("what weft tune printed")?;
-    let number = |key: &str| report[0][key].as_f64().with_context(|| format!("no {key}"));
+    let number = |key: &str| report[key].as_f64().with_context(|| format!("no {key}"));
     let (trials, screening_s) = (number("trials")?, number("screening_s")?);
     let trials_per_s = trials / screening_s;
     Ok(Tuned { wall_s, trials_per_s, trials: trials as u64, screening_s, database })

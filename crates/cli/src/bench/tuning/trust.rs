@@ -7,18 +7,16 @@ use clap::Args;
 use serde_json::json;
 use weft_device::Trial;
 use weft_tuner::cost_model::TrainingRows;
-use weft_tuner::session::{Assignment, Sharing, Task, TaskCandidate, TuneOptions, try_all};
+use weft_tuner::session::{
+    Assignment, NOISE, SCALED_NOISE, Sharing, Task, TaskCandidate, TuneOptions, try_all,
+};
 
-use super::default_effort_ms;
+use super::child::default_effort_ms;
 use crate::bench::statistics::{median, spearman};
 use crate::device::{DeviceOptions, OpenDevice};
 use crate::progress;
 use crate::table::Table;
 use crate::tuning::ModelSelection;
-
-/// How far from the best in a shared measurement a candidate may be to be timed again alone, as in a session.
-const NOISE: f64 = 0.03;
-const SCALED_NOISE: f64 = 0.06;
 
 /// Fewer candidates of an operator have no order to speak of.
 const LEAST_CANDIDATES: usize = 5;

@@ -1,7 +1,6 @@
 //! `weft load`: requests for a server at the instants they are due, and what became of them.
 
 mod capacity;
-mod duration;
 mod json;
 mod model_options;
 mod picture;

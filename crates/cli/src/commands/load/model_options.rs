@@ -10,7 +10,7 @@ use weft_load::{Dimensions, ModelLoad};
 use weft_scheduler::Span;
 use weft_simulator::{Load, Trace};
 
-use super::duration;
+use crate::duration;
 
 /// The options of all models, in the order they were given.
 pub(super) struct ModelOptions(pub(super) Vec<ModelArguments>);

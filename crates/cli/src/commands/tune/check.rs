@@ -23,7 +23,7 @@ const DOUBTFUL_GAIN: f64 = 1.04;
 const ROUNDS: usize = 5;
 /// For how long each runs in a round: a run of a model on a GPU takes a fraction of one on a CPU.
 const GPU_TIME: Duration = Duration::from_millis(8);
-const CPU_TIME: Duration = Duration::from_millis(60);
+const CPU_TIME: Duration = Duration::from_millis(20);
 
 /// Gives up choices of models that they make slower. Says what every model takes, at every batch size, and which tasks
 /// are left untuned for it.

@@ -11,6 +11,7 @@ use weft_tuner::search::{SearchOptions, Strategy};
 use weft_tuner::session::{Part, Shard, Sharing, TuneOptions};
 
 use crate::device::DeviceOptions;
+use crate::duration;
 use crate::tuning::ModelSelection;
 
 #[derive(Args)]
@@ -139,35 +140,14 @@ impl FromStr for Role {
     }
 }
 
-/// A time with its unit.
+/// A length of time, as the session counts it.
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let refuse = || format!("'{text}' is no time; give it as 500ms, 60s, 5m or 1h");
-    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let number: f64 = number.parse().map_err(|_| refuse())?;
-    let seconds = match unit {
-        "ms" => number / 1e3,
-        "s" | "" => number,
-        "m" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return Err(refuse()),
-    };
-    Duration::try_from_secs_f64(seconds).map_err(|_| refuse())
+    duration::parse(text).map(|span| Duration::from_nanos(span.nanos()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        for (text, seconds) in [("60s", 60.0), ("1.5m", 90.0), ("250ms", 0.25), ("2", 2.0)] {
-            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
-        }
-        for text in ["", "s", "-1s", "1x", "1e99h", "nan"] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_role_is_what_it_is_written_as() {

@@ -3,7 +3,7 @@
 use weft_scheduler::Span;
 
 /// Reads a length of time above zero, such as `50ms`, `1.5s` or `200us`.
-pub(super) fn parse(text: &str) -> Result<Span, String> {
+pub(crate) fn parse(text: &str) -> Result<Span, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     let seconds = match unit {
