@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_BYTES = 60 << 20
@@ -22,6 +23,11 @@ def executables(*command):
 def put(source, path):
     """A copy without what only debuggers read."""
     subprocess.run(["strip", "-o", path, source], check=True)
+
+
+def pack(folder, out, name):
+    with tarfile.open(os.path.join(out, f"{name}.tar.xz"), "w:xz", preset=1) as archive:
+        archive.add(folder, arcname=name)
 
 
 def size_bytes(folder):
@@ -43,13 +49,14 @@ def main():
     tests = executables("test", "--release", "--package", "weft-cuda", "--lib", "--test", "gpu*", "--no-run")
 
     shutil.rmtree(options.out, ignore_errors=True)
-    os.makedirs(os.path.join(options.out, "tests"))
+    os.makedirs(options.out)
     for name in ("weft", "weft-conformance"):
         put(programs[name], os.path.join(options.out, name))
-    for name, source in tests.items():
-        put(source, os.path.join(options.out, "tests", name))
-    with tarfile.open(os.path.join(options.out, "onnx-data.tar.xz"), "w:xz") as archive:
-        archive.add(options.data, arcname="onnx-data")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source in tests.items():
+            put(source, os.path.join(folder, name))
+        pack(folder, options.out, "tests")
+    pack(options.data, options.out, "onnx-data")
     shutil.copy(os.path.join(HERE, "run.sh"), options.out)
 
     sizes = size_bytes(options.out)

@@ -24,25 +24,29 @@ done
 
 # Each part prints what it does, fails where anything in it does, and leaves what failed in `failed`.
 tests() {
-  for test in tests/*; do
-    echo "-- $test"
-    WEFT_REQUIRE_GPU=1 "$test" || failed+=("$test")
+  unpack tests || return
+  for test in "$unpacked"/tests/*; do
+    echo "-- ${test##*/}"
+    WEFT_REQUIRE_GPU=1 "$test" || failed+=("${test##*/}")
   done
+  rm -rf "$unpacked"
 }
 
 conformance() {
-  local data
-  data=$(mktemp -d) || { failed+=("no temporary folder") && return; }
+  unpack onnx-data || return
+  for executor in $executors; do
+    echo "-- $executor"
+    ./weft-conformance --data "$unpacked/onnx-data" --executor "$executor" || failed+=("$executor")
+  done
+  rm -rf "$unpacked"
+}
+
+unpack() { # the name of an archive; into a folder of its own, `unpacked`
+  unpacked=$(mktemp -d) || { failed+=("no temporary folder") && return 1; }
   # Not every machine has xz, and those that lack it may have Python.
-  if tar -xJf onnx-data.tar.xz -C "$data" 2>/dev/null || python3 -m tarfile -e onnx-data.tar.xz "$data"; then
-    for executor in $executors; do
-      echo "-- $executor"
-      ./weft-conformance --data "$data/onnx-data" --executor "$executor" || failed+=("$executor")
-    done
-  else
-    failed+=("the test cases cannot be unpacked")
-  fi
-  rm -rf "$data"
+  tar -xJf "$1.tar.xz" -C "$unpacked" 2>/dev/null || python3 -m tarfile -e "$1.tar.xz" "$unpacked" && return
+  failed+=("$1.tar.xz cannot be unpacked")
+  return 1
 }
 
 bench() {
