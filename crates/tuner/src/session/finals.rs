@@ -43,7 +43,7 @@ const UNTUNED: usize = 0;
 const MAX_INTERFERENCE: f64 = 1.10;
 
 /// How often a candidate is timed again because something interfered.
-const MAX_ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 2;
 
 /// The times of a task's candidates on partitions of the right size.
 type Times = HashMap<usize, Duration>;
@@ -201,8 +201,10 @@ impl Finals<'_> {
         if is_clear && (ranked.len() == 1 || self.is_short) {
             return Ok(choose(best, best_time, untuned_time));
         }
-        let saving = untuned_time.saturating_sub(best_time).mul_f64(task.occurrences);
-        if self.is_short || saving < self.least_saving {
+        let saving = untuned_time.saturating_sub(best_time);
+        let is_enough = saving >= untuned_time.mul_f64(self.options.least_gain)
+            && saving.mul_f64(task.occurrences) >= self.least_saving;
+        if self.is_short || !is_enough {
             return Ok(choose(UNTUNED, untuned_time, untuned_time));
         }
         let alone = self.time(index, task, UNTUNED)?.unwrap_or(untuned_time);
@@ -211,6 +213,8 @@ impl Finals<'_> {
         for (candidate, _) in ranked {
             match self.time(index, task, candidate)? {
                 Some(time) if time < chosen.1 && time <= needed => chosen = (candidate, time),
+                // It looked faster than those after it, and was so by chance.
+                Some(time) if time >= alone => break,
                 _ => {}
             }
         }

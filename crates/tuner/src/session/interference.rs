@@ -11,6 +11,9 @@ const LEAST: usize = 8;
 /// How much slower than usual the control kernel may be before a time does not count.
 const MAX_EXCESS: f64 = 1.2;
 
+/// The share of trials at least that is thought to be usual: what neighbours do to each other all the time is.
+const USUAL_SHARE: f64 = 0.9;
+
 /// What the control kernel took in the trials before, relative to what it takes alone.
 #[derive(Debug, Default)]
 pub(super) struct Interference {
@@ -18,21 +21,20 @@ pub(super) struct Interference {
 }
 
 impl Interference {
-    /// Notes a trial's interference; says whether it is more than usual.
-    pub(super) fn is_unusual(&mut self, interference: f64) -> bool {
-        let usual = self.usual();
+    /// Notes a trial's interference; says how many times as much as usual it is, where that is too much.
+    pub(super) fn excess(&mut self, interference: f64) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
         if self.recent.len() == REMEMBERED {
             self.recent.pop_front();
         }
         self.recent.push_back(interference);
-        usual.is_some_and(|usual| interference > usual * MAX_EXCESS)
-    }
-
-    /// The median; `None` where too little is known.
-    pub(super) fn usual(&self) -> Option<f64> {
-        let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
-        sorted.sort_by(f64::total_cmp);
-        (sorted.len() >= LEAST).then(|| sorted[sorted.len() / 2])
+        if sorted.len() < LEAST {
+            return None;
+        }
+        let below = |share: f64| sorted[(sorted.len() as f64 * share) as usize];
+        let excess = interference / below(0.5);
+        (excess > MAX_EXCESS && interference > below(USUAL_SHARE)).then_some(excess)
     }
 }
 
@@ -43,12 +45,12 @@ mod tests {
     #[test]
     fn what_is_usual_is_learned_and_what_is_not_stands_out() {
         let mut interference = Interference::default();
-        assert!(!interference.is_unusual(9.0), "nothing is known yet");
-        assert!((0..20).all(|step| !interference.is_unusual(1.30 + 0.002 * f64::from(step))));
-        assert!(interference.is_unusual(1.6));
-        assert!(!interference.is_unusual(1.0));
+        assert_eq!(interference.excess(9.0), None, "nothing is known yet");
+        assert!((0..20).all(|step| interference.excess(1.30 + 0.002 * f64::from(step)).is_none()));
+        assert!(interference.excess(2.64).is_some_and(|excess| (1.9..2.1).contains(&excess)));
+        assert_eq!(interference.excess(1.0), None);
         // A device that is shared by more from now on is usual soon.
-        let until_usual = (0..100).take_while(|_| interference.is_unusual(1.6)).count();
+        let until_usual = (0..100).take_while(|_| interference.excess(1.6).is_some()).count();
         assert!((1..REMEMBERED).contains(&until_usual), "{until_usual}");
     }
 }

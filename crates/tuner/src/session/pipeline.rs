@@ -21,8 +21,8 @@ pub(super) struct Pipeline<'a> {
     /// Jobs whose candidates are compiled.
     pub(super) to_measure: &'a WorkQueue<Job>,
     pub(super) finished: Receiver<Finished>,
-    /// How many jobs keep all threads busy.
-    pub(super) width: usize,
+    /// How many jobs in flight keep all threads busy. More would be proposed before the first of them have taught anything.
+    pub(super) window: usize,
     /// How many jobs keep those busy that compile.
     pub(super) compile_width: usize,
 }
@@ -40,7 +40,10 @@ pub(super) fn run<R>(
     let (to_compile, to_measure) = (WorkQueue::new(), WorkQueue::new());
     let candidates = tasks.iter().flat_map(|task| task.operator.candidates());
     let compiles = candidates.map(|candidate| candidate.code).any(|code| code.is_some());
-    let width = benches.len() + if compiles { threads } else { 0 };
+    let window = match compiles {
+        true => 2 * (benches.len() + threads),
+        false => benches.len() + 1,
+    };
     let (sender, finished) = channel();
     thread::scope(|scope| {
         let compilers: Vec<_> = (0..threads)
@@ -58,7 +61,7 @@ pub(super) fn run<R>(
         drop(sender);
         let (to_compile, to_measure) = (&to_compile, &to_measure);
         let decided =
-            decide(Pipeline { to_compile, to_measure, finished, width, compile_width: threads });
+            decide(Pipeline { to_compile, to_measure, finished, window, compile_width: threads });
         to_compile.close();
         to_measure.close();
         let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default()).sum();

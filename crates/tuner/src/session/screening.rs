@@ -3,8 +3,9 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use weft_device::{Trial, TunableDevice};
+use weft_device::{Measurement, Trial, TunableDevice};
 
+use super::finals::NOISE;
 use super::interference::Interference;
 use super::learning::Learning;
 use super::measure::{Finished, Job, Lost};
@@ -18,10 +19,7 @@ use super::{Assignment, TuneError};
 use crate::search::{self, Effort, Proposal, Search, SearchOptions};
 
 /// How often a candidate is tried again because something interfered.
-const MAX_ATTEMPTS: usize = 3;
-
-/// Candidates in flight for every bench and every thread that compiles, so that none of them waits.
-const AHEAD: usize = 2;
+const MAX_ATTEMPTS: usize = 1;
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
@@ -59,7 +57,7 @@ pub(super) fn screen(
             learning,
             interference: Interference::default(),
             in_flight: 0,
-            window: AHEAD * pipeline.width,
+            window: pipeline.window,
             shown: Instant::now(),
             statistics: Statistics { benches: bench_count, ..Statistics::default() },
             pipeline,
@@ -194,8 +192,10 @@ impl Coordinator<'_> {
         self.statistics.trials += 1;
         let outcome = match &trial {
             Trial::Measured(measurement) => {
-                let is_disturbed = self.interference.is_unusual(measurement.interference);
-                if is_disturbed && job.attempt < MAX_ATTEMPTS && !self.is_over() {
+                let excess = self.interference.excess(measurement.interference);
+                let in_doubt =
+                    excess.is_some_and(|excess| self.could_win(job, measurement, excess));
+                if in_doubt && job.attempt < MAX_ATTEMPTS && !self.is_over() {
                     self.statistics.repeated += 1;
                     self.in_flight += 1;
                     self.pipeline.to_measure.push(Job { attempt: job.attempt + 1, ..job });
@@ -223,6 +223,13 @@ impl Coordinator<'_> {
             trial,
         };
         self.observer.tried(&report).map_err(TuneError::Observer)
+    }
+
+    /// Whether a candidate could be among the fastest if it was held up by that much. The untuned one is what all others
+    /// are compared with, so that its time has to be right.
+    fn could_win(&self, job: Job, measurement: &Measurement, held_up: f64) -> bool {
+        let Some((_, best)) = self.effort.search(job.task).best() else { return true };
+        job.candidate == 0 || measurement.time.div_f64(held_up) <= best.mul_f64(1.0 + NOISE)
     }
 
     fn progress(&self) -> Progress {

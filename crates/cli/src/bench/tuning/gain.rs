@@ -1,16 +1,27 @@
 //! `weft bench tuning-gain`: what models gain when their kernels are tuned for the partition that they run on.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
+use weft_device::KernelChoices;
+use weft_tuner::choices::Choices;
+use weft_tuner::database::Database;
 
 use super::child::{self, Thoroughness};
 use crate::bench::statistics::geometric_mean;
-use crate::device::{DeviceName, DeviceOptions};
+use crate::device::{DeviceName, DeviceOptions, OpenDevice};
 use crate::model_file::DimensionOptions;
 use crate::progress;
 use crate::table::Table;
-use crate::tuning::ModelSelection;
+use crate::tuning::{Contest, ContestSettings, KernelSet, ModelSelection};
+
+/// How tuned and untuned are compared.
+const COMPARISON: ContestSettings =
+    ContestSettings { preparations: 3, rounds: 5, time: Duration::from_millis(30) };
 
 /// The models of the zoo that a share of a device is usually made for.
 const USUAL: [&str; 12] = [
@@ -55,7 +66,7 @@ pub(crate) struct Options {
 /// One model at one batch size.
 struct Gain {
     model: String,
-    batch: u64,
+    batch: usize,
     untuned_us: f64,
     tuned_us: f64,
     tuning_s: f64,
@@ -70,22 +81,28 @@ impl Gain {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let usual = || USUAL.map(str::to_string).to_vec();
     let models = if options.models.is_empty() { usual() } else { options.models.clone() };
-    let folder = std::env::temp_dir().join(format!("weft-tuning-gain-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let device = options.device.open()?;
     let mut gains = Vec::new();
     for (place, model) in models.iter().enumerate() {
         progress::show(format!("{model}, {} of {}", place + 1, models.len()));
-        let tuned = tune(options, model, &folder.join(format!("{place}.db")));
-        gains.extend(tuned.with_context(|| model.clone())?);
+        let database = folder.path().join(format!("{place}.db"));
+        let gained = tune(options, model, &database)
+            .and_then(|tuned| compare(options, &device, model, &tuned, &database));
+        gains.extend(gained.with_context(|| model.clone())?);
     }
-    let _ = std::fs::remove_dir_all(&folder);
     progress::clear();
     report(options, &gains)
 }
 
+/// What a run of `weft tune` says of itself.
+struct Tuned {
+    size: usize,
+    tuning_s: f64,
+}
+
 /// Runs `weft tune` in a process of its own, with a database of its own.
-fn tune(options: &Options, model: &str, database: &std::path::Path) -> Result<Vec<Gain>> {
+fn tune(options: &Options, model: &str, database: &Path) -> Result<Tuned> {
     let selection = ModelSelection {
         models: vec![model.to_string()],
         batches: options.batches.clone(),
@@ -97,20 +114,39 @@ fn tune(options: &Options, model: &str, database: &std::path::Path) -> Result<Ve
     };
     let (device, thoroughness) = (&options.device, options.thoroughness);
     let report = child::report(child::command(&selection, device, thoroughness, size, database)?)?;
-    let total = |key: &str| report[key].as_f64().unwrap_or(0.0);
-    let tuning_s = total("total_s") + total("prepare_s");
-    let models = report["models"].as_array().cloned().unwrap_or_default();
-    let gain = |value: &Value| {
-        let number = |key: &str| value[key].as_f64().with_context(|| format!("no {key}"));
+    let number = |key: &str| report[key].as_f64().with_context(|| format!("no {key}"));
+    Ok(Tuned {
+        size: number("partition_size")? as usize,
+        tuning_s: number("total_s")? + number("prepare_s")?,
+    })
+}
+
+/// The model at every batch size with what was found and without.
+fn compare(
+    options: &Options,
+    device: &OpenDevice,
+    model: &str,
+    tuned: &Tuned,
+    database: &Path,
+) -> Result<Vec<Gain>> {
+    let tunable = device.as_tunable();
+    let choices = Choices::load(&Database::open_read_only(database)?, &tunable.platform())?;
+    let sets: [Arc<dyn KernelChoices>; 2] = [Arc::new(KernelSet::default()), Arc::new(choices)];
+    let units = tunable.disjoint_partitions(tuned.size);
+    let units = units.first().context("there is no partition of the size")?;
+    let gain = |&batch: &usize| {
+        let dimensions = &options.dimensions;
+        let contest = Contest { device, model, batch, dimensions, units };
+        let latencies_us = contest.latencies_us(&sets, COMPARISON)?;
         Ok(Gain {
             model: model.to_string(),
-            batch: value["batch"].as_u64().context("no batch")?,
-            untuned_us: number("untuned_us")?,
-            tuned_us: number("tuned_us")?,
-            tuning_s,
+            batch,
+            untuned_us: latencies_us[0],
+            tuned_us: latencies_us[1],
+            tuning_s: tuned.tuning_s,
         })
     };
-    models.iter().map(gain).collect()
+    options.batches.iter().map(gain).collect()
 }
 
 fn report(options: &Options, gains: &[Gain]) -> Result<()> {

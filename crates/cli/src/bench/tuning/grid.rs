@@ -1,6 +1,6 @@
 //! `weft bench tuning-grid`: kernels tuned for partitions of several sizes, each served on every size.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +8,10 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
 use weft_device::KernelChoices;
-use weft_tuner::cost_model::TrainingRows;
-use weft_tuner::search::SearchOptions;
-use weft_tuner::session::{Assignment, Silent, Stop, TuneOptions, tune};
+use weft_tuner::choices::Choices;
+use weft_tuner::database::Database;
 
-use super::child::Thoroughness;
+use super::child::{self, Thoroughness};
 use super::heat_map;
 use crate::bench::statistics::geometric_mean;
 use crate::device::{DeviceOptions, OpenDevice};
@@ -60,12 +59,12 @@ struct Grid {
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.rounds > 0, "--rounds must be at least 1");
     let device = options.device.open()?;
-    device.start_compile_helpers()?;
     let sizes = sizes(options, &device)?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut sets: Vec<Arc<dyn KernelChoices>> = Vec::new();
     for &size in &sizes {
         progress::show(format!("tuning for {size} {}", device.counted_in()));
-        sets.push(Arc::new(tuned_set(options, &device, size)?));
+        sets.push(Arc::new(tuned_set(options, &device, size, folder.path())?));
     }
     sets.push(Arc::new(KernelSet::default()));
     let grid = measure(options, &device, &sizes, &sets)?;
@@ -102,20 +101,18 @@ fn sizes(options: &Options, device: &OpenDevice) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
-fn tuned_set(options: &Options, device: &OpenDevice, size: usize) -> Result<KernelSet> {
-    let tasks = options.selection.tasks(device, size)?;
-    let experience = TrainingRows::default();
-    let assignment = Assignment { size, tasks: &tasks, experience: &experience };
-    let tune_options = TuneOptions {
-        search: SearchOptions {
-            max_trials: options.thoroughness.trials,
-            ..SearchOptions::default()
-        },
-        effort: Duration::from_secs_f64(options.thoroughness.effort / 1e3),
-        ..TuneOptions::default()
-    };
-    let outcome = tune(device.as_tunable(), assignment, &tune_options, &Silent, &Stop::new())?;
-    Ok(KernelSet::of(&tasks, &outcome.choices))
+/// Tunes in a process and with a database of its own, as `weft tune` does.
+fn tuned_set(
+    options: &Options,
+    device: &OpenDevice,
+    size: usize,
+    folder: &Path,
+) -> Result<Choices> {
+    let database = folder.join(format!("{size}.db"));
+    let Options { selection, device: named, thoroughness, .. } = options;
+    child::report(child::command(selection, named, *thoroughness, Some(size), &database)?)?;
+    let database = Database::open_read_only(&database)?;
+    Ok(Choices::load(&database, &device.as_tunable().platform())?)
 }
 
 fn measure(
@@ -124,8 +121,8 @@ fn measure(
     sizes: &[usize],
     sets: &[Arc<dyn KernelChoices>],
 ) -> Result<Grid> {
-    let settings =
-        ContestSettings { rounds: options.rounds, time: Duration::from_secs_f64(options.seconds) };
+    let time = Duration::from_secs_f64(options.seconds);
+    let settings = ContestSettings { preparations: 1, rounds: options.rounds, time };
     let mut columns = Vec::new();
     for &size in sizes {
         let units = device.as_tunable().disjoint_partitions(size);

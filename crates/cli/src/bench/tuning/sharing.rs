@@ -18,8 +18,9 @@ use crate::progress;
 use crate::table::Table;
 use crate::tuning::{Contest, ContestSettings, ModelSelection};
 
-/// Rounds in which both results have their turn, and the time of each.
-const FINAL: ContestSettings = ContestSettings { rounds: 9, time: Duration::from_millis(60) };
+/// How both results are compared.
+const FINAL: ContestSettings =
+    ContestSettings { preparations: 3, rounds: 5, time: Duration::from_millis(40) };
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -54,10 +55,8 @@ struct Tuned {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let folder = std::env::temp_dir().join(format!("weft-tuning-sharing-{}", std::process::id()));
-    let outcome = compare(options, &folder);
-    let _ = std::fs::remove_dir_all(&folder);
-    outcome
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    compare(options, folder.path())
 }
 
 fn compare(options: &Options, folder: &Path) -> Result<()> {

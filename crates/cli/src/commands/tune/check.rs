@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use weft_device::KernelChoices;
 use weft_tuner::session::{Choice, Task};
 
 use super::message::ModelReport;
 use super::options::Options;
 use crate::device::OpenDevice;
-use crate::tuning::{Contest, ContestSettings, KernelSet};
+use crate::tuning::{Contest, ContestSettings, Contestant, KernelSet};
 
 /// How much slower than untuned a model may be with what was chosen.
 const MAX_LOSS: f64 = 0.005;
 
-/// Gains up to this are given up first where a model has become slower.
-const DOUBTFUL_GAIN: f64 = 1.04;
+/// Gains up to the first of these are given up where a model has become slower; if it still is, those up to the next.
+const DOUBTFUL_GAINS: [f64; 4] = [1.04, 1.1, 1.25, f64::INFINITY];
 
-/// Rounds in which tuned and untuned have their turns.
+/// Rounds in which tuned and untuned have their turns, and those of a closer look where tuned seems to be slower.
 const ROUNDS: usize = 5;
+const CLOSER_ROUNDS: usize = 11;
 /// For how long each runs in a round: a run of a model on a GPU takes a fraction of one on a CPU.
 const GPU_TIME: Duration = Duration::from_millis(8);
 const CPU_TIME: Duration = Duration::from_millis(20);
@@ -40,26 +40,34 @@ pub(super) fn check(
         OpenDevice::Cpu(_) => CPU_TIME,
         OpenDevice::Cuda(_) => GPU_TIME,
     };
-    let settings = ContestSettings { rounds: ROUNDS, time };
     let selection = &options.selection;
     let (mut reports, mut given_up) = (Vec::new(), Vec::new());
     for model in &selection.models {
         for &batch in &selection.batches {
             let dimensions = &selection.dimensions;
-            let contest = Contest { device, model, batch, dimensions, units };
-            let compare = |choices: &[Option<Choice>]| {
-                let sets: [Arc<dyn KernelChoices>; 2] =
-                    [Arc::new(KernelSet::default()), Arc::new(KernelSet::of(tasks, choices))];
-                contest.latencies_us(&sets, settings).map(|times| (times[0], times[1]))
+            let ring = Contest { device, model, batch, dimensions, units }.open()?;
+            let untuned = ring.enter(Arc::new(KernelSet::default()))?;
+            let compare = |tuned: &Contestant, rounds| {
+                ContestSettings { preparations: 1, rounds, time }.compare(&untuned, tuned)
             };
-            let (mut untuned_us, mut tuned_us) = compare(choices)?;
-            for limit in [DOUBTFUL_GAIN, f64::INFINITY] {
-                if tuned_us <= untuned_us * (1.0 + MAX_LOSS) {
+            let is_slower = |ratio: f64| ratio > 1.0 + MAX_LOSS;
+            let (mut untuned_us, mut ratio) = (0.0, 1.0);
+            for limit in DOUBTFUL_GAINS {
+                let tuned = ring.enter(Arc::new(KernelSet::of(tasks, choices)))?;
+                (untuned_us, ratio) = compare(&tuned, ROUNDS)?;
+                if is_slower(ratio) {
+                    (untuned_us, ratio) = compare(&tuned, CLOSER_ROUNDS)?;
+                }
+                if !is_slower(ratio) {
                     break;
                 }
                 given_up.extend(give_up(choices, limit));
-                (untuned_us, tuned_us) = compare(choices)?;
+                ratio = 1.0;
+                if choices.iter().flatten().all(|choice| choice.candidate == 0) {
+                    break;
+                }
             }
+            let tuned_us = untuned_us * ratio;
             reports.push(ModelReport { model: model.clone(), batch, untuned_us, tuned_us });
         }
     }
@@ -93,7 +101,7 @@ mod tests {
             Some(Choice { candidate, time: Duration::from_micros(us), untuned_time, trials: 1 })
         };
         let mut choices = [choice(3, 98), choice(0, 100), None, choice(2, 50)];
-        assert_eq!(give_up(&mut choices, DOUBTFUL_GAIN), [0]);
+        assert_eq!(give_up(&mut choices, DOUBTFUL_GAINS[0]), [0]);
         assert_eq!(choices[0].unwrap().candidate, 0);
         assert_eq!(give_up(&mut choices, f64::INFINITY), [3]);
     }

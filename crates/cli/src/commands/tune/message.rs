@@ -39,7 +39,13 @@ pub(super) struct SizeReport {
     pub(super) benches: usize,
     /// From the start of the process, or the end of the size before, until the first trial.
     pub(super) prepare_s: f64,
+    /// Candidates were tried side by side.
     pub(super) screening_s: f64,
+    /// Those that could be the fastest were tried alone.
+    pub(super) finals_s: f64,
+    /// Whole models were compared.
+    pub(super) check_s: f64,
+    /// From the first trial until the models were compared.
     pub(super) total_s: f64,
     pub(super) compile_core_s: f64,
 }

@@ -1,25 +1,28 @@
 //! NVIDIA's Multi-Process Service, for as long as processes need it.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 
 /// The program that starts and ends the service.
 const CONTROL: &str = "nvidia-cuda-mps-control";
 
 /// A service of its own, apart from one that others may run; it ends with this value.
 pub(super) struct Mps {
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Mps {
     pub(super) fn start() -> Result<Self> {
-        let folder = std::env::temp_dir().join(format!("weft-mps-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
-        let mps = Self { folder };
+        let mps = Self { folder: tempfile::tempdir().context("cannot make a temporary folder")? };
+        // The service does not make them, and serves nobody without.
+        for folder in [mps.pipe(), mps.log()] {
+            std::fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
+        }
         let mut command = Command::new(CONTROL);
         mps.apply(&mut command);
         let started = command.arg("-d").stdout(Stdio::null()).stderr(Stdio::piped()).output();
@@ -31,9 +34,16 @@ impl Mps {
 
     /// Has a process use this service.
     pub(super) fn apply(&self, command: &mut Command) {
-        let folder = |name: &str| -> PathBuf { Path::new(&self.folder).join(name) };
-        command.env("CUDA_MPS_PIPE_DIRECTORY", folder("pipe"));
-        command.env("CUDA_MPS_LOG_DIRECTORY", folder("log"));
+        command.env("CUDA_MPS_PIPE_DIRECTORY", self.pipe());
+        command.env("CUDA_MPS_LOG_DIRECTORY", self.log());
+    }
+
+    fn pipe(&self) -> PathBuf {
+        self.folder.path().join("pipe")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
     }
 
     fn quit(&self) -> Result<()> {
@@ -51,6 +61,5 @@ impl Mps {
 impl Drop for Mps {
     fn drop(&mut self) {
         let _ = self.quit();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

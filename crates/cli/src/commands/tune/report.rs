@@ -98,8 +98,8 @@ fn summary(report: &SizeReport) -> String {
     };
     format!(
         "size {}: operators {untuned:.0} -> {tuned:.0} us, {:.2} times as fast; {} trials on {} \
-         partitions in {:.1} s ({:.0} trials/s), {} repeated, {} wrong, {} failed; all {:.1} s after {:.1} s of preparing; \
-         compiling took {:.1} core seconds{undecided}",
+         partitions in {:.1} s ({:.0} trials/s), {} repeated, {} wrong, {} failed; {:.1} s for finals, {:.1} s for models; \
+         all {:.1} s after {:.1} s of preparing; compiling took {:.1} core seconds{undecided}",
         report.partition_size,
         untuned / tuned,
         report.trials,
@@ -109,6 +109,8 @@ fn summary(report: &SizeReport) -> String {
         report.repeated,
         report.wrong,
         report.failed,
+        report.finals_s,
+        report.check_s,
         report.total_s,
         report.prepare_s,
         report.compile_core_s,

@@ -93,6 +93,7 @@ fn tune_size(
         outcome
     })?;
     let mut models = Vec::new();
+    let check_start = Instant::now();
     if role.part != Part::Screening && !STOP.is_asked() {
         let (reports, given_up) = check(options, device, size, &tasks, &mut outcome.choices)?;
         for task in given_up {
@@ -102,7 +103,9 @@ fn tune_size(
         }
         models = reports;
     }
-    Ok(SizeReport { prepare_s, models, ..report(size, &tasks, &outcome) })
+    let check_s = check_start.elapsed().as_secs_f64();
+    let found = report(size, &tasks, &outcome);
+    Ok(SizeReport { prepare_s, models, check_s, total_s: found.total_s + check_s, ..found })
 }
 
 fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
@@ -121,15 +124,15 @@ fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
     SizeReport {
         partition_size: size,
         operators: operators.collect(),
-        models: Vec::new(),
         trials: statistics.trials,
         repeated: statistics.repeated,
         wrong: statistics.wrong,
         failed: statistics.failed,
         benches: statistics.benches,
-        prepare_s: 0.0,
         screening_s: statistics.screening_time.as_secs_f64(),
+        finals_s: (statistics.total_time - statistics.screening_time).as_secs_f64(),
         total_s: statistics.total_time.as_secs_f64(),
         compile_core_s: statistics.compile_time.as_secs_f64(),
+        ..SizeReport::default()
     }
 }
