@@ -113,11 +113,13 @@ impl OpenDevice {
         }
     }
 
-    /// Has a process on every core compile kernels from now on, where the device compiles any.
-    pub(crate) fn start_compile_helpers(&self) -> Result<()> {
+    /// Has a process on every core compile kernels from now on, where the device compiles any; on fewer of them where
+    /// several processes share the cores.
+    pub(crate) fn start_compile_helpers(&self, sharing: usize) -> Result<()> {
         let OpenDevice::Cuda(device) = self else { return Ok(()) };
         let program = std::env::current_exe().context("where this program lies")?;
-        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = (cores / sharing.max(1)).max(1);
         let command = || {
             let mut command = std::process::Command::new(&program);
             command.arg("compile-kernels");

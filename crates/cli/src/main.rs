@@ -71,6 +71,9 @@ enum Command {
     Devices(commands::devices::Options),
 }
 
+/// How far processes that compile step back.
+const COMPILING_NICE: i32 = 10;
+
 fn main() -> ExitCode {
     run(&Arguments::parse().command).unwrap_or_else(|error| {
         eprintln!("weft: {}", describe(&error));
@@ -96,6 +99,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Key(options) => commands::key::run(options)?,
         Command::Demo(options) => commands::demo::run(options)?,
         Command::CompileKernels => {
+            // Those who measure need little of the cores, but at once. Where that is refused, they wait.
+            let _ = rustix::process::setpriority_process(None, COMPILING_NICE);
             weft_cuda::compiler::help(std::io::stdin().lock(), std::io::stdout().lock())?;
         }
         Command::Devices(options) => commands::devices::run(options)?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use weft_cuda::{CudaExecutable, CudaModel, CudaPartition};
 use weft_device::{Device, KernelChoices, LoadedModel, Partition, TunableDevice, UnitSet};
-use weft_ir::Value;
+use weft_ir::{Graph, Value};
 
 use crate::bench::{Subject, median, median_us};
 use crate::device::OpenDevice;
@@ -33,74 +33,77 @@ pub(crate) struct ContestSettings {
     pub(crate) time: Duration,
 }
 
-impl<'a> Contest<'a> {
+impl Contest<'_> {
     /// The latency with each set of kernels, in microseconds: the medians of rounds in which each has its turn.
     pub(crate) fn latencies_us(
         &self,
         sets: &[Arc<dyn KernelChoices>],
         settings: ContestSettings,
     ) -> Result<Vec<f64>> {
-        let ring = self.open()?;
+        let ring = Ring::open(self.device, self.model, self.dimensions, self.units)?;
         let mut all = vec![Vec::new(); sets.len()];
         for _ in 0..settings.preparations {
-            let entered = sets.iter().map(|set| ring.enter(set.clone()));
+            let entered = sets.iter().map(|set| ring.enter(self.batch, set.clone()));
             let contestants = entered.collect::<Result<Vec<Contestant>>>()?;
             let rounds = settings.rounds_us(&contestants.iter().collect::<Vec<_>>())?;
             all.iter_mut().zip(rounds).for_each(|(all, rounds)| all.extend(rounds));
         }
         Ok(all.iter().map(|times| median(times)).collect())
     }
-
-    /// Loads the model, for any number of sets of kernels.
-    pub(crate) fn open(&self) -> Result<Ring<'a>> {
-        let path = model_file::resolve(self.model)?;
-        let graph = model_file::load(&path)?;
-        let shapes = self.dimensions.shapes(&graph, self.batch)?;
-        let name = model_file::name(&path);
-        let place = match self.device {
-            OpenDevice::Cpu(device) => {
-                let device: &dyn Device = device;
-                let (model, partition) =
-                    (device.load(&name, &graph)?, device.partition(self.units)?);
-                Place::OnCpu { model, partition }
-            }
-            OpenDevice::Cuda(device) => {
-                let inputs = model_file::random_inputs(&graph, &shapes, 1)?;
-                Place::OnGpu {
-                    model: device.load_with_precision(&name, &graph, device.precision()),
-                    partition: device.cuda_partition(self.units)?,
-                    inputs: inputs.into_iter().map(Value::Tensor).collect(),
-                }
-            }
-        };
-        Ok(Ring { device: self.device.as_tunable(), shapes, place })
-    }
 }
 
 /// A model that is loaded, and the partition that it runs on.
 pub(crate) struct Ring<'a> {
     device: &'a dyn TunableDevice,
-    shapes: Vec<Vec<usize>>,
+    dimensions: &'a DimensionOptions,
+    graph: Graph,
     place: Place,
 }
 
 enum Place {
     OnCpu { model: Arc<dyn LoadedModel>, partition: Arc<dyn Partition> },
-    OnGpu { model: Arc<CudaModel>, partition: Arc<CudaPartition>, inputs: Vec<Value> },
+    OnGpu { model: Arc<CudaModel>, partition: Arc<CudaPartition> },
 }
 
-impl Ring<'_> {
-    /// Prepares the model with a set of kernels.
-    pub(crate) fn enter(&self, set: Arc<dyn KernelChoices>) -> Result<Contestant> {
+impl<'a> Ring<'a> {
+    /// Loads a model, for any batch sizes and sets of kernels.
+    pub(crate) fn open(
+        device: &'a OpenDevice,
+        model: &str,
+        dimensions: &'a DimensionOptions,
+        units: &UnitSet,
+    ) -> Result<Self> {
+        let path = model_file::resolve(model)?;
+        let graph = model_file::load(&path)?;
+        let name = model_file::name(&path);
+        let place = match device {
+            OpenDevice::Cpu(device) => {
+                let device: &dyn Device = device;
+                let (model, partition) = (device.load(&name, &graph)?, device.partition(units)?);
+                Place::OnCpu { model, partition }
+            }
+            OpenDevice::Cuda(device) => Place::OnGpu {
+                model: device.load_with_precision(&name, &graph, device.precision()),
+                partition: device.cuda_partition(units)?,
+            },
+        };
+        Ok(Self { device: device.as_tunable(), dimensions, graph, place })
+    }
+
+    /// Prepares the model with a set of kernels, which all that are prepared meanwhile have as well.
+    pub(crate) fn enter(&self, batch: usize, set: Arc<dyn KernelChoices>) -> Result<Contestant> {
+        let shapes = self.dimensions.shapes(&self.graph, batch)?;
         self.device.use_choices(set);
         match &self.place {
             Place::OnCpu { model, partition } => {
-                let subject = Subject::of_loaded(&**model, &self.shapes, &**partition)?;
+                let subject = Subject::of_loaded(&**model, &shapes, &**partition)?;
                 Ok(Contestant::OnCpu(Box::new(subject)))
             }
-            Place::OnGpu { model, partition, inputs } => {
-                let executable = partition.prepare_model(model, &self.shapes)?;
-                executable.write_inputs(inputs)?;
+            Place::OnGpu { model, partition } => {
+                let inputs = model_file::random_inputs(&self.graph, &shapes, 1)?;
+                let inputs: Vec<Value> = inputs.into_iter().map(Value::Tensor).collect();
+                let executable = partition.prepare_model(model, &shapes)?;
+                executable.write_inputs(&inputs)?;
                 Ok(Contestant::OnGpu(Box::new(executable)))
             }
         }

@@ -28,13 +28,16 @@ const CLEAR_GAIN: f64 = 0.06;
 /// How many candidates of a task are tried alone, the untuned one not counted.
 const MAX_FINALISTS: usize = 3;
 /// How many are timed on a partition of the right size where screening was on a part of one.
-const MAX_SCALED_FINALISTS: usize = 5;
+const MAX_SCALED_FINALISTS: usize = 4;
 
 /// How many of the candidates that could not be screened are timed besides.
 const MAX_UNSCREENED: usize = 3;
 
 /// The share of all tasks' time that a task's candidates must promise to save for any of them to be tried alone.
 const LEAST_SAVING: f64 = 3e-4;
+
+/// The share of all tasks' time below which a task is decided with as few trials as can be.
+const SMALL_SHARE: f64 = 2e-3;
 
 /// The candidate that is taken where nothing is known.
 const UNTUNED: usize = 0;
@@ -116,9 +119,14 @@ fn on_the_right_size(
     observer: &dyn Observer,
 ) -> Result<Vec<Times>, TuneError> {
     let mut jobs = Vec::new();
+    let all_time = |(task, search): (&Task, &Search)| {
+        search.reference().unwrap_or_default().mul_f64(task.occurrences)
+    };
+    let total: Duration = tasks.iter().zip(screened.effort.searches()).map(all_time).sum();
     for (index, (task, search)) in tasks.iter().zip(screened.effort.searches()).enumerate() {
         let is_open = !is_short || search.best().is_some();
-        let finalists = if is_open { scaled_finalists(task, search, is_short) } else { Vec::new() };
+        let is_brief = is_short || all_time((task, search)) < total.mul_f64(SMALL_SHARE);
+        let finalists = if is_open { scaled_finalists(task, search, is_brief) } else { Vec::new() };
         let job = |candidate| Job { task: index, candidate, attempt: 0 };
         jobs.extend(finalists.into_iter().map(job));
     }
@@ -147,8 +155,8 @@ fn on_the_right_size(
 }
 
 /// The untuned candidate, those that screening could not tell from the best, and some that it could not try.
-fn scaled_finalists(task: &Task, search: &Search, is_short: bool) -> Vec<usize> {
-    let (noise, most) = if is_short { (0.0, 1) } else { (SCALED_NOISE, MAX_SCALED_FINALISTS) };
+fn scaled_finalists(task: &Task, search: &Search, is_brief: bool) -> Vec<usize> {
+    let (noise, most) = if is_brief { (0.0, 1) } else { (SCALED_NOISE, MAX_SCALED_FINALISTS) };
     let contenders = search.contenders(noise).into_iter().filter(|&one| one != UNTUNED).take(most);
     let is_banned = |candidate: usize| {
         task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
@@ -156,7 +164,7 @@ fn scaled_finalists(task: &Task, search: &Search, is_short: bool) -> Vec<usize> 
     let all = task.operator.candidates().iter().enumerate();
     let unscreened = all
         .filter(|&(one, description)| {
-            !description.can_be_screened && !is_short && one != UNTUNED && !is_banned(one)
+            !description.can_be_screened && !is_brief && one != UNTUNED && !is_banned(one)
         })
         .map(|(one, _)| one)
         .take(MAX_UNSCREENED);

@@ -10,7 +10,7 @@ use weft_tuner::session::{Choice, Task};
 use super::message::ModelReport;
 use super::options::Options;
 use crate::device::OpenDevice;
-use crate::tuning::{Contest, ContestSettings, Contestant, KernelSet};
+use crate::tuning::{ContestSettings, Contestant, KernelSet, ModelSelection, Ring};
 
 /// How much slower than untuned a model may be with what was chosen.
 const MAX_LOSS: f64 = 0.005;
@@ -25,54 +25,100 @@ const CLOSER_ROUNDS: usize = 11;
 const GPU_TIME: Duration = Duration::from_millis(8);
 const CPU_TIME: Duration = Duration::from_millis(20);
 
-/// Gives up choices of models that they make slower. Says what every model takes, at every batch size, and which tasks
-/// are left untuned for it.
-pub(super) fn check(
-    options: &Options,
-    device: &OpenDevice,
-    size: usize,
-    tasks: &[Task],
-    choices: &mut [Option<Choice>],
-) -> Result<(Vec<ModelReport>, Vec<usize>)> {
-    let units = device.as_tunable().disjoint_partitions(size);
-    let units = units.first().context("there is no partition of the size")?;
-    let time = match device {
-        OpenDevice::Cpu(_) => CPU_TIME,
-        OpenDevice::Cuda(_) => GPU_TIME,
-    };
-    let selection = &options.selection;
-    let (mut reports, mut given_up) = (Vec::new(), Vec::new());
-    for model in &selection.models {
-        for &batch in &selection.batches {
-            let dimensions = &selection.dimensions;
-            let ring = Contest { device, model, batch, dimensions, units }.open()?;
-            let untuned = ring.enter(Arc::new(KernelSet::default()))?;
-            let compare = |tuned: &Contestant, rounds| {
-                ContestSettings { preparations: 1, rounds, time }.compare(&untuned, tuned)
+/// The models as they are untuned, at every batch size.
+pub(super) struct Check<'a> {
+    device: &'a OpenDevice,
+    time: Duration,
+    models: Vec<Untuned<'a>>,
+}
+
+struct Untuned<'a> {
+    name: &'a str,
+    ring: Ring<'a>,
+    /// With the batch size of each.
+    contestants: Vec<(usize, Contestant)>,
+}
+
+impl<'a> Check<'a> {
+    /// Prepares the models for a partition of a size.
+    pub(super) fn prepare(
+        options: &'a Options,
+        device: &'a OpenDevice,
+        size: usize,
+    ) -> Result<Self> {
+        let units = device.as_tunable().disjoint_partitions(size);
+        let units = units.first().context("there is no partition of the size")?;
+        let ModelSelection { models, batches, dimensions } = &options.selection;
+        let prepare = |name: &'a String| {
+            let ring = Ring::open(device, name, dimensions, units)?;
+            let enter = |&batch: &usize| {
+                let contestant = ring.enter(batch, Arc::new(KernelSet::default()));
+                contestant.map(|contestant| (batch, contestant))
             };
-            let is_slower = |ratio: f64| ratio > 1.0 + MAX_LOSS;
-            let (mut untuned_us, mut ratio) = (0.0, 1.0);
-            for limit in DOUBTFUL_GAINS {
-                let tuned = ring.enter(Arc::new(KernelSet::of(tasks, choices)))?;
-                (untuned_us, ratio) = compare(&tuned, ROUNDS)?;
-                if is_slower(ratio) {
-                    (untuned_us, ratio) = compare(&tuned, CLOSER_ROUNDS)?;
-                }
-                if !is_slower(ratio) {
-                    break;
-                }
-                given_up.extend(give_up(choices, limit));
-                ratio = 1.0;
-                if choices.iter().flatten().all(|choice| choice.candidate == 0) {
-                    break;
-                }
-            }
-            let tuned_us = untuned_us * ratio;
-            reports.push(ModelReport { model: model.clone(), batch, untuned_us, tuned_us });
-        }
+            let contestants = batches.iter().map(enter).collect::<Result<_>>()?;
+            Ok(Untuned { name, ring, contestants })
+        };
+        let time = match device {
+            OpenDevice::Cpu(_) => CPU_TIME,
+            OpenDevice::Cuda(_) => GPU_TIME,
+        };
+        Ok(Self { device, time, models: models.iter().map(prepare).collect::<Result<_>>()? })
     }
-    device.as_tunable().use_choices(Arc::new(KernelSet::default()));
-    Ok((reports, given_up))
+
+    /// Gives up choices of models that they make slower. Says what every model takes, at every batch size, and which
+    /// tasks are left untuned for it.
+    pub(super) fn run(
+        &self,
+        tasks: &[Task],
+        choices: &mut [Option<Choice>],
+    ) -> Result<(Vec<ModelReport>, Vec<usize>)> {
+        let (mut reports, mut given_up) = (Vec::new(), Vec::new());
+        for Untuned { name, ring, contestants } in &self.models {
+            for (batch, untuned) in contestants {
+                let enter = |choices: &[Option<Choice>]| {
+                    ring.enter(*batch, Arc::new(KernelSet::of(tasks, choices)))
+                };
+                let (untuned_us, ratio) = self.compare(untuned, enter, choices, &mut given_up)?;
+                let (model, tuned_us) = (name.to_string(), untuned_us * ratio);
+                reports.push(ModelReport { model, batch: *batch, untuned_us, tuned_us });
+            }
+        }
+        self.device.as_tunable().use_choices(Arc::new(KernelSet::default()));
+        Ok((reports, given_up))
+    }
+
+    /// What a model takes untuned, and how many times as long with what is left of the choices.
+    fn compare(
+        &self,
+        untuned: &Contestant,
+        enter: impl Fn(&[Option<Choice>]) -> Result<Contestant>,
+        choices: &mut [Option<Choice>],
+        given_up: &mut Vec<usize>,
+    ) -> Result<(f64, f64)> {
+        let compare = |tuned: &Contestant, rounds| {
+            let settings = ContestSettings { preparations: 1, rounds, time: self.time };
+            settings.compare(untuned, tuned)
+        };
+        let is_slower = |ratio: f64| ratio > 1.0 + MAX_LOSS;
+        let mut untuned_us = 0.0;
+        for limit in DOUBTFUL_GAINS {
+            let tuned = enter(choices)?;
+            let mut times = compare(&tuned, ROUNDS)?;
+            if is_slower(times.1) {
+                times = compare(&tuned, CLOSER_ROUNDS)?;
+            }
+            untuned_us = times.0;
+            if !is_slower(times.1) {
+                return Ok(times);
+            }
+            given_up.extend(give_up(choices, limit));
+            if choices.iter().flatten().all(|choice| choice.candidate == 0) {
+                break;
+            }
+        }
+        // Nothing is left but what it was compared with.
+        Ok((untuned_us, 1.0))
+    }
 }
 
 /// Goes back to the untuned candidate where another one gains no more than `limit`; says of which tasks.

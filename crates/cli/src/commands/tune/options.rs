@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use weft_tuner::database::Database;
 use weft_tuner::search::{SearchOptions, Strategy};
-use weft_tuner::session::{Part, Shard, Sharing, TuneOptions};
+use weft_tuner::session::{CompileBudget, Part, Shard, Sharing, TuneOptions};
 
 use crate::device::DeviceOptions;
 use crate::duration;
@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// Milliseconds for which each candidate is timed
     #[arg(long, value_name = "MS", default_value_t = TuneOptions::default().effort.as_secs_f64() * 1e3)]
     pub(super) effort: f64,
+    /// Kernels that are compiled at most [default: more for more operators, which share them]
+    #[arg(long, value_name = "COUNT")]
+    compiles: Option<usize>,
     /// Time one candidate after another, with the device to itself
     #[arg(long)]
     one_at_a_time: bool,
@@ -96,6 +99,10 @@ impl Options {
             },
             effort: Duration::from_secs_f64(self.effort / 1e3),
             budget: self.budget,
+            compiles: match self.compiles {
+                Some(count) => CompileBudget { base: count, per_operator: 0.0 },
+                None => CompileBudget::default(),
+            },
             ..TuneOptions::default()
         }
     }

@@ -1,6 +1,7 @@
 //! One of the processes that tune.
 
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use weft_tuner::database::Database;
 use weft_tuner::session::{Assignment, Outcome, Part, Stop, Task, tune};
 use weft_tuner::{Recorder, experience};
 
-use super::check::check;
+use super::check::Check;
 use super::message::{Message, OperatorReport, SizeReport};
 use super::options::{Options, Role};
 use super::watching::{Watchdog, Watching};
@@ -23,7 +24,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let role = options.as_worker.context("this process is no worker")?;
     let database = Database::open(&options.database()?)?;
     let device = options.device.open()?;
-    device.start_compile_helpers()?;
+    device.start_compile_helpers(role.shard.count)?;
     stop_when_asked()?;
     let otherwise = match device {
         OpenDevice::Cpu(_) => 1,
@@ -81,21 +82,28 @@ fn tune_size(
     let watching = Watching { recorder: &recorder, tasks: &tasks, size, watchdog: &watchdog };
     let session = options.session(role);
     let prepare_s = start.elapsed().as_secs_f64();
-    let mut outcome = std::thread::scope(|scope| {
+    let checks = role.part != Part::Screening;
+    let (mut outcome, prepared) = std::thread::scope(|scope| {
         let guard = watchdog.guard();
         scope.spawn(|| {
             watchdog.watch(options.limit, |task, candidate| {
                 let _ = recorder.hung(&tasks, task, candidate);
             })
         });
+        // Cores have time for it while a GPU tries candidates, and none where they do so themselves.
+        let is_beside = checks && matches!(device, OpenDevice::Cuda(_));
+        let prepared = is_beside.then(|| scope.spawn(|| Check::prepare(options, device, size)));
         let outcome = tune(tunable, assignment, &session, &watching, &STOP);
         drop(guard);
-        outcome
+        let prepared =
+            prepared.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        outcome.map(|outcome| (outcome, prepared))
     })?;
     let mut models = Vec::new();
     let check_start = Instant::now();
-    if role.part != Part::Screening && !STOP.is_asked() {
-        let (reports, given_up) = check(options, device, size, &tasks, &mut outcome.choices)?;
+    if checks && !STOP.is_asked() {
+        let check = prepared.unwrap_or_else(|| Check::prepare(options, device, size))?;
+        let (reports, given_up) = check.run(&tasks, &mut outcome.choices)?;
         for task in given_up {
             if let Some(choice) = &outcome.choices[task] {
                 recorder.chosen(&tasks, task, choice)?;
