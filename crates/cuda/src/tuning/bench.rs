@@ -18,13 +18,15 @@ use crate::timing::record;
 
 /// Repetitions in one graph.
 const MAX_REPETITIONS: usize = 128;
+/// The same where a library is called, which takes the host longer than a launch.
+const MAX_CALL_REPETITIONS: usize = 24;
 
 /// What one sample should take at least, in microseconds, so that what lies between two of them does not count, and so
 /// that few calls of the driver do: benches beside each other wait for each other there.
 const SAMPLE_US: f64 = 1000.0;
 
 /// Samples of one candidate: at least as many as a median and quartiles need.
-const SAMPLES: std::ops::RangeInclusive<usize> = 5..=31;
+const SAMPLES: std::ops::RangeInclusive<usize> = 5..=63;
 
 /// Runs by which it is found how long one takes.
 const ESTIMATING_RUNS: usize = 2;
@@ -138,7 +140,11 @@ impl CudaBench {
         marks[1].record(stream)?;
         self.memory.wait(stream)?;
         let run_us = (self.after_us(0)? / ESTIMATING_RUNS as f64).max(0.5);
-        let repetitions = ((SAMPLE_US / run_us) as usize).clamp(1, MAX_REPETITIONS);
+        let most = match work.iter().all(BoundWork::is_launch) {
+            true => MAX_REPETITIONS,
+            false => MAX_CALL_REPETITIONS,
+        };
+        let repetitions = ((SAMPLE_US / run_us) as usize).clamp(1, most);
         let sample_us = run_us * repetitions as f64 + self.control_alone_us;
         let samples = (effort.as_secs_f64() * 1e6 / sample_us) as usize;
         let samples = samples.clamp(*SAMPLES.start(), *SAMPLES.end());

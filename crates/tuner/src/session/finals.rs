@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use weft_device::{Bench, Trial, TunableDevice};
+use weft_device::{Bench, CandidateDescription, Trial, TunableDevice};
 
 use super::measure::{Finished, Job, Lost};
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::TuneOptions;
 use super::outcome::Choice;
 use super::pipeline::{self, Pipeline, benches};
-use super::screening::Screened;
+use super::screening::{Screened, is_shared};
 use super::stop::Stop;
 use super::task::Task;
 use super::{Assignment, TuneError};
@@ -37,7 +37,7 @@ const MAX_UNSCREENED: usize = 3;
 const LEAST_SAVING: f64 = 3e-4;
 
 /// The share of all tasks' time below which a task is decided with as few trials as can be.
-const SMALL_SHARE: f64 = 2e-3;
+const SMALL_SHARE: f64 = 4e-3;
 
 /// The candidate that is taken where nothing is known.
 const UNTUNED: usize = 0;
@@ -63,10 +63,11 @@ pub(super) fn decide(
     let Assignment { size, tasks, .. } = assignment;
     // Where screening was ended early, only what is clear is decided, and quickly.
     let is_short = stop.is_asked();
-    let times = match screened.is_scaled {
-        true => on_the_right_size(device, assignment, screened, is_short, options, observer)?,
+    let mut times = match screened.is_scaled {
+        true => vec![Times::new(); tasks.len()],
         false => screened.effort.searches().map(screened_times).collect(),
     };
+    time_what_is_missing(device, assignment, screened, is_short, options, observer, &mut times)?;
     let units = device.disjoint_partitions(size);
     let units = units.first().ok_or(TuneError::NoPartition { size })?;
     let untuned = tasks
@@ -109,33 +110,42 @@ fn screened_times(search: &Search) -> Times {
     near.filter_map(|candidate| Some((candidate, search.time(candidate)?))).collect()
 }
 
-/// Times the best of a screening on parts of partitions on whole ones, as many at once as there are.
-fn on_the_right_size(
+/// Times what screening left out on partitions of the right size, as many at once as there are: the best of it where it
+/// was on parts of partitions, and some of the candidates that could not be screened.
+fn time_what_is_missing(
     device: &dyn TunableDevice,
     Assignment { size, tasks, .. }: Assignment<'_>,
     screened: &Screened,
     is_short: bool,
     options: &TuneOptions,
     observer: &dyn Observer,
-) -> Result<Vec<Times>, TuneError> {
-    let mut jobs = Vec::new();
+    times: &mut [Times],
+) -> Result<(), TuneError> {
     let all_time = |(task, search): (&Task, &Search)| {
         search.reference().unwrap_or_default().mul_f64(task.occurrences)
     };
     let total: Duration = tasks.iter().zip(screened.effort.searches()).map(all_time).sum();
+    let mut jobs = Vec::new();
     for (index, (task, search)) in tasks.iter().zip(screened.effort.searches()).enumerate() {
-        let is_open = !is_short || search.best().is_some();
         let is_brief = is_short || all_time((task, search)) < total.mul_f64(SMALL_SHARE);
-        let finalists = if is_open { scaled_finalists(task, search, is_brief) } else { Vec::new() };
+        let mut missing = Vec::new();
+        if screened.is_scaled && (!is_short || search.best().is_some()) {
+            missing.extend(scaled_finalists(search, is_brief));
+        }
+        if is_shared(options) && !is_brief {
+            missing.extend(unscreened(task));
+        }
         let job = |candidate| Job { task: index, candidate, attempt: 0 };
-        jobs.extend(finalists.into_iter().map(job));
+        jobs.extend(missing.into_iter().map(job));
+    }
+    if jobs.is_empty() {
+        return Ok(());
     }
     let benches = benches(device, size, options)?;
     let short = TuneOptions { effort: options.final_effort / 2, ..*options };
-    let (times, _) = pipeline::run(tasks, benches, &short, observer, |pipeline: Pipeline<'_>| {
+    let (timed, _) = pipeline::run(tasks, benches, &short, observer, |pipeline: Pipeline<'_>| {
         let count = jobs.len();
         jobs.into_iter().for_each(|job| pipeline.to_compile.push(job));
-        let mut times = vec![Times::new(); tasks.len()];
         for Finished { job, bench, trial } in pipeline.finished.iter().take(count) {
             let trial = match trial {
                 Ok(trial) => trial,
@@ -149,26 +159,28 @@ fn on_the_right_size(
             let report = TrialReport { task, candidate, stage: TrialStage::Screened, bench, trial };
             observer.tried(&report).map_err(TuneError::Observer)?;
         }
-        Ok(times)
+        Ok(())
     });
-    times
+    timed
 }
 
-/// The untuned candidate, those that screening could not tell from the best, and some that it could not try.
-fn scaled_finalists(task: &Task, search: &Search, is_brief: bool) -> Vec<usize> {
+/// The untuned candidate, and those that screening could not tell from the best.
+fn scaled_finalists(search: &Search, is_brief: bool) -> Vec<usize> {
     let (noise, most) = if is_brief { (0.0, 1) } else { (SCALED_NOISE, MAX_SCALED_FINALISTS) };
     let contenders = search.contenders(noise).into_iter().filter(|&one| one != UNTUNED).take(most);
+    [UNTUNED].into_iter().chain(contenders).collect()
+}
+
+/// Some of the candidates that could not be screened.
+fn unscreened(task: &Task) -> impl Iterator<Item = usize> {
     let is_banned = |candidate: usize| {
         task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
     };
     let all = task.operator.candidates().iter().enumerate();
-    let unscreened = all
-        .filter(|&(one, description)| {
-            !description.can_be_screened && !is_brief && one != UNTUNED && !is_banned(one)
-        })
-        .map(|(one, _)| one)
-        .take(MAX_UNSCREENED);
-    [UNTUNED].into_iter().chain(contenders).chain(unscreened).collect()
+    let open = move |&(one, description): &(usize, &CandidateDescription)| {
+        !description.can_be_screened && one != UNTUNED && !is_banned(one)
+    };
+    all.filter(open).map(|(one, _)| one).take(MAX_UNSCREENED)
 }
 
 struct Finals<'a> {

@@ -44,7 +44,7 @@ pub(super) fn screen(
     let is_scaled = bench_size < size;
     let benches = benches(device, bench_size, options)?;
     let bench_count = benches.len();
-    let mut effort = searches(tasks, options, is_scaled)?;
+    let mut effort = searches(tasks, options)?;
     let learning = Learning::begin(experience, options.search.seed, &mut effort);
     let (screened, compile_time) = pipeline::run(tasks, benches, options, observer, |pipeline| {
         let mut coordinator = Coordinator {
@@ -78,7 +78,7 @@ pub(super) fn known(
     options: &TuneOptions,
 ) -> Result<Screened, TuneError> {
     let is_scaled = bench_size(device, size, options) < size;
-    let effort = searches(tasks, options, is_scaled)?;
+    let effort = searches(tasks, options)?;
     Ok(Screened { effort, is_scaled, statistics: Statistics::default() })
 }
 
@@ -90,19 +90,24 @@ fn bench_size(device: &dyn TunableDevice, size: usize, options: &TuneOptions) ->
     }
 }
 
-fn searches(tasks: &[Task], options: &TuneOptions, is_scaled: bool) -> Result<Effort, TuneError> {
+/// Candidates are tried beside each other, and some of them only afterwards.
+pub(super) fn is_shared(options: &TuneOptions) -> bool {
+    options.sharing != Sharing::OneAtATime
+}
+
+fn searches(tasks: &[Task], options: &TuneOptions) -> Result<Effort, TuneError> {
     let mut effort = Effort::new(options.search.max_trials.saturating_mul(tasks.len()));
     for (number, task) in tasks.iter().enumerate() {
         // Operators that begin alike learn the same; those that begin differently learn from each other.
         let seed = options.search.seed.wrapping_add(number as u64);
         let search = SearchOptions { seed, ..options.search };
-        effort.add(search_of(task, search, is_scaled)?, task.occurrences);
+        effort.add(search_of(task, search, is_shared(options))?, task.occurrences);
     }
     Ok(effort)
 }
 
 /// The search of a task, with what is known of it.
-fn search_of(task: &Task, options: SearchOptions, is_scaled: bool) -> Result<Search, TuneError> {
+fn search_of(task: &Task, options: SearchOptions, is_shared: bool) -> Result<Search, TuneError> {
     let candidates = task.operator.candidates();
     let mut search = Search::new(candidates, options).map_err(|source| TuneError::Search {
         operator: task.operator.key().operator.clone(),
@@ -114,9 +119,9 @@ fn search_of(task: &Task, options: SearchOptions, is_scaled: bool) -> Result<Sea
             None => search.ban(known.candidate),
         }
     }
-    // What tells nothing on a smaller partition is left to the finals.
+    // What tells nothing there is left to the finals.
     let unscreened = candidates.iter().enumerate().filter(|(_, one)| !one.can_be_screened);
-    if is_scaled {
+    if is_shared {
         unscreened.for_each(|(candidate, _)| search.ban(candidate));
     }
     Ok(search)
