@@ -82,11 +82,12 @@ impl Forecast {
         self.errors.push_back(ratio - self.expected(candidate));
     }
 
-    /// How much faster than expected the last candidates were, as a root mean square that counts twice what it sees: for
-    /// a model that errs on both sides alike it is that of all errors. Those that were slower than expected promise
-    /// nothing, and may just have been disturbed. None before there are enough of them.
+    /// The root mean square of the last errors, without the one that was slower than expected by the most: something may
+    /// have disturbed it. None before there are enough of them.
     pub(super) fn error(&self) -> Option<f64> {
-        let squares: f64 = self.errors.iter().map(|error| error.min(0.0).powi(2)).sum();
-        (self.errors.len() == JUDGED_TRIALS).then(|| (2.0 * squares / JUDGED_TRIALS as f64).sqrt())
+        let slowest = self.errors.iter().copied().fold(0.0, f64::max);
+        let squares: f64 = self.errors.iter().map(|error| error * error).sum();
+        let kept = squares - slowest * slowest;
+        (self.errors.len() == JUDGED_TRIALS).then(|| (kept / (JUDGED_TRIALS - 1) as f64).sqrt())
     }
 }

@@ -2,10 +2,10 @@
 
 use weft_device::{Trial, TunableDevice};
 
-use super::measure::{Job, Lost};
+use super::measure::Job;
 use super::observer::Silent;
 use super::options::TuneOptions;
-use super::pipeline::{self, benches};
+use super::pipeline::{self, BenchPlaces};
 use super::{Assignment, TuneError};
 
 /// A candidate of a task, by their places in their lists.
@@ -20,18 +20,15 @@ pub fn try_all(
     candidates: &[TaskCandidate],
     options: &TuneOptions,
 ) -> Result<Vec<Trial>, TuneError> {
-    let benches = benches(device, bench_size, options)?;
-    let (trials, _) = pipeline::run(tasks, benches, options, &Silent, |pipeline| {
+    let places = BenchPlaces::new(device, bench_size, options)?;
+    let (trials, _) = pipeline::run(tasks, &places, options, &Silent, |pipeline| {
         for (place, &(task, candidate)) in candidates.iter().enumerate() {
             pipeline.to_compile.push(Job { task, candidate, attempt: place });
         }
         let mut trials: Vec<Option<Trial>> = vec![None; candidates.len()];
         for finished in pipeline.finished.iter().take(candidates.len()) {
-            trials[finished.job.attempt] = Some(match finished.trial {
-                Ok(trial) => trial,
-                Err(Lost::Device(error)) => return Err(TuneError::Device(error)),
-                Err(Lost::Observer(why)) => return Err(TuneError::Observer(why)),
-            });
+            let finished = finished?;
+            trials[finished.job.attempt] = Some(finished.trial);
         }
         let never_came = || Trial::Failed("the bench was lost".to_string());
         Ok(trials.into_iter().map(|trial| trial.unwrap_or_else(never_came)).collect())

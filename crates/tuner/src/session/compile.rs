@@ -3,6 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use super::TuneError;
 use super::measure::{Finished, Job};
 use super::task::Task;
 use super::work_queue::WorkQueue;
@@ -13,7 +14,7 @@ pub(super) fn compile(
     tasks: &[Task],
     from: &WorkQueue<Job>,
     to: &WorkQueue<Job>,
-    finished: &Sender<Finished>,
+    finished: &Sender<Result<Finished, TuneError>>,
 ) -> Duration {
     let mut spent = Duration::ZERO;
     while let Some(job) = from.pop() {
@@ -23,9 +24,9 @@ pub(super) fn compile(
         match compiled {
             Ok(()) => to.push(job),
             Err(error) => {
-                let trial = Ok(Trial::Failed(error.to_string()));
+                let trial = Trial::Failed(error.to_string());
                 // Nobody listens any more where the session has ended.
-                let _ = finished.send(Finished { job, bench: None, trial });
+                let _ = finished.send(Ok(Finished { job, bench: None, trial }));
             }
         }
     }

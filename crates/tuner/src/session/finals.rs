@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use weft_device::{Bench, CandidateDescription, Trial, TunableDevice};
 
-use super::measure::{Finished, Job, Lost};
+use super::measure::{Finished, Job};
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::TuneOptions;
 use super::outcome::Choice;
-use super::pipeline::{self, Pipeline, benches};
+use super::pipeline::{self, BenchPlaces, Pipeline};
 use super::screening::{Screened, is_shared};
 use super::stop::Stop;
 use super::task::Task;
@@ -28,7 +28,7 @@ const CLEAR_GAIN: f64 = 0.06;
 /// How many candidates of a task are tried alone, the untuned one not counted.
 const MAX_FINALISTS: usize = 3;
 /// How many are timed on a partition of the right size where screening was on a part of one.
-const MAX_SCALED_FINALISTS: usize = 4;
+const MAX_SCALED_FINALISTS: usize = 3;
 
 /// How many of the candidates that could not be screened are timed besides.
 const MAX_UNSCREENED: usize = 3;
@@ -141,17 +141,13 @@ fn time_what_is_missing(
     if jobs.is_empty() {
         return Ok(());
     }
-    let benches = benches(device, size, options)?;
+    let places = BenchPlaces::new(device, size, options)?;
     let short = TuneOptions { effort: options.final_effort / 2, ..*options };
-    let (timed, _) = pipeline::run(tasks, benches, &short, observer, |pipeline: Pipeline<'_>| {
+    let (timed, _) = pipeline::run(tasks, &places, &short, observer, |pipeline: Pipeline<'_>| {
         let count = jobs.len();
         jobs.into_iter().for_each(|job| pipeline.to_compile.push(job));
-        for Finished { job, bench, trial } in pipeline.finished.iter().take(count) {
-            let trial = match trial {
-                Ok(trial) => trial,
-                Err(Lost::Device(error)) => return Err(TuneError::Device(error)),
-                Err(Lost::Observer(why)) => return Err(TuneError::Observer(why)),
-            };
+        for finished in pipeline.finished.iter().take(count) {
+            let Finished { job, bench, trial } = finished?;
             if let Trial::Measured(measurement) = &trial {
                 times[job.task].insert(job.candidate, measurement.time);
             }

@@ -3,8 +3,9 @@
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use weft_device::{Bench, DeviceError, Trial};
+use weft_device::{Bench, Trial};
 
+use super::TuneError;
 use super::observer::Observer;
 use super::task::Task;
 use super::work_queue::WorkQueue;
@@ -23,13 +24,7 @@ pub(super) struct Finished {
     pub(super) job: Job,
     /// The bench that tried it; `None` where it did not get that far.
     pub(super) bench: Option<usize>,
-    pub(super) trial: Result<Trial, Lost>,
-}
-
-/// Why nothing more can be tried.
-pub(super) enum Lost {
-    Device(DeviceError),
-    Observer(String),
+    pub(super) trial: Trial,
 }
 
 /// Why a candidate that may be fast is not tried.
@@ -45,23 +40,31 @@ pub(super) struct Measuring<'a> {
 }
 
 impl Measuring<'_> {
-    /// Tries what is in the queue on one bench until the queue is closed or the bench is lost.
-    pub(super) fn run(self, number: usize, bench: &mut dyn Bench, finished: &Sender<Finished>) {
+    /// Tries what is in the queue on one bench until the queue is closed; the error that ends the session is said too.
+    pub(super) fn run(
+        self,
+        number: usize,
+        bench: &mut dyn Bench,
+        finished: &Sender<Result<Finished, TuneError>>,
+    ) {
         while let Some(job) = self.from.pop() {
-            let trial = self.observer.starting(job.task, job.candidate).map_err(Lost::Observer);
-            let trial = trial.and_then(|may_run| {
-                let operator = &*self.tasks[job.task].operator;
-                match may_run {
-                    true => bench.try_candidate(operator, job.candidate, self.effort),
-                    false => Ok(Trial::Failed(BANNED.to_string())),
-                }
-                .map_err(Lost::Device)
-            });
+            let trial = self.try_on(bench, job);
             let is_lost = trial.is_err();
-            let bench = Some(number);
-            if finished.send(Finished { job, bench, trial }).is_err() || is_lost {
+            let ended = trial.map(|trial| Finished { job, bench: Some(number), trial });
+            if finished.send(ended).is_err() || is_lost {
                 return;
             }
+        }
+    }
+
+    fn try_on(self, bench: &mut dyn Bench, job: Job) -> Result<Trial, TuneError> {
+        let may_run = self.observer.starting(job.task, job.candidate);
+        match may_run.map_err(TuneError::Observer)? {
+            true => {
+                let operator = &*self.tasks[job.task].operator;
+                Ok(bench.try_candidate(operator, job.candidate, self.effort)?)
+            }
+            false => Ok(Trial::Failed(BANNED.to_string())),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use weft_device::{Bench, TunableDevice};
+use weft_device::{Bench, DeviceError, TunableDevice, UnitSet};
 
 use super::TuneError;
 use super::compile::compile;
@@ -20,7 +20,8 @@ pub(super) struct Pipeline<'a> {
     pub(super) to_compile: &'a WorkQueue<Job>,
     /// Jobs whose candidates are compiled.
     pub(super) to_measure: &'a WorkQueue<Job>,
-    pub(super) finished: Receiver<Finished>,
+    /// What was tried, or why nothing more can be.
+    pub(super) finished: Receiver<Result<Finished, TuneError>>,
     /// How many jobs in flight keep all threads busy. More would be proposed before the first of them have taught anything.
     pub(super) window: usize,
     /// How many jobs keep those busy that compile.
@@ -30,7 +31,7 @@ pub(super) struct Pipeline<'a> {
 /// Runs `decide` beside threads that compile and measure; says how long threads compiled, all together.
 pub(super) fn run<R>(
     tasks: &[Task],
-    benches: Vec<Box<dyn Bench>>,
+    places: &BenchPlaces<'_>,
     options: &TuneOptions,
     observer: &dyn Observer,
     decide: impl FnOnce(Pipeline<'_>) -> R,
@@ -41,8 +42,8 @@ pub(super) fn run<R>(
     let candidates = tasks.iter().flat_map(|task| task.operator.candidates());
     let compiles = candidates.map(|candidate| candidate.code).any(|code| code.is_some());
     let window = match compiles {
-        true => 2 * (benches.len() + threads),
-        false => benches.len() + 1,
+        true => 2 * (places.len() + threads),
+        false => places.len() + 1,
     };
     let (sender, finished) = channel();
     thread::scope(|scope| {
@@ -54,11 +55,20 @@ pub(super) fn run<R>(
             })
             .collect();
         let measuring = Measuring { tasks, effort: options.effort, from: &to_measure, observer };
-        for (number, mut bench) in benches.into_iter().enumerate() {
-            let sender = sender.clone();
-            scope.spawn(move || measuring.run(number, &mut *bench, &sender));
-        }
-        drop(sender);
+        // Benches are made one after another, before any of them is used, so that each finds the device idle; the
+        // compilers need not wait for that.
+        scope.spawn(move || match places.benches() {
+            Ok(benches) => {
+                for (number, mut bench) in benches.into_iter().enumerate() {
+                    let sender = sender.clone();
+                    scope.spawn(move || measuring.run(number, &mut *bench, &sender));
+                }
+            }
+            Err(error) => {
+                // Nobody listens any more where the session has ended.
+                let _ = sender.send(Err(error.into()));
+            }
+        });
         let (to_compile, to_measure) = (&to_compile, &to_measure);
         let decided =
             decide(Pipeline { to_compile, to_measure, finished, window, compile_width: threads });
@@ -69,27 +79,41 @@ pub(super) fn run<R>(
     })
 }
 
-/// Benches on partitions of a size, as many as may be used at once.
-pub(super) fn benches(
-    device: &dyn TunableDevice,
-    size: usize,
-    options: &TuneOptions,
-) -> Result<Vec<Box<dyn Bench>>, TuneError> {
-    let most = match options.sharing {
-        Sharing::OneAtATime => 1,
-        Sharing::AtMost(count) => count.max(1),
-        Sharing::All => usize::MAX,
-    };
-    let sets = device.disjoint_partitions(size);
-    if sets.is_empty() {
-        return Err(TuneError::NoPartition { size });
-    }
-    let ours = options.shard.of(&sets).take(most);
-    let benches = ours.map(|units| device.bench(units)).collect::<Result<Vec<_>, _>>()?;
-    match benches.is_empty() {
-        true => {
-            Err(TuneError::TooManyShares { shares: options.shard.count, partitions: sets.len() })
+/// Partitions of one size, as many as may be used at once.
+pub(super) struct BenchPlaces<'a> {
+    device: &'a dyn TunableDevice,
+    sets: Vec<UnitSet>,
+}
+
+impl<'a> BenchPlaces<'a> {
+    pub(super) fn new(
+        device: &'a dyn TunableDevice,
+        size: usize,
+        options: &TuneOptions,
+    ) -> Result<Self, TuneError> {
+        let most = match options.sharing {
+            Sharing::OneAtATime => 1,
+            Sharing::AtMost(count) => count.max(1),
+            Sharing::All => usize::MAX,
+        };
+        let all = device.disjoint_partitions(size);
+        if all.is_empty() {
+            return Err(TuneError::NoPartition { size });
         }
-        false => Ok(benches),
+        let partitions = all.len();
+        let sets: Vec<UnitSet> = options.shard.of(all).take(most).collect();
+        match sets.is_empty() {
+            true => Err(TuneError::TooManyShares { shares: options.shard.count, partitions }),
+            false => Ok(Self { device, sets }),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    fn benches(&self) -> Result<Vec<Box<dyn Bench>>, DeviceError> {
+        self.sets.iter().map(|units| self.device.bench(units)).collect()
     }
 }

@@ -8,11 +8,11 @@ use weft_device::{Measurement, Trial, TunableDevice};
 use super::finals::NOISE;
 use super::interference::Interference;
 use super::learning::Learning;
-use super::measure::{Finished, Job, Lost};
+use super::measure::{Finished, Job};
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::{Sharing, TuneOptions};
 use super::outcome::Statistics;
-use super::pipeline::{self, Pipeline, benches};
+use super::pipeline::{self, BenchPlaces, Pipeline};
 use super::stop::Stop;
 use super::task::Task;
 use super::{Assignment, TuneError};
@@ -42,11 +42,10 @@ pub(super) fn screen(
 ) -> Result<Screened, TuneError> {
     let bench_size = bench_size(device, size, options);
     let is_scaled = bench_size < size;
-    let benches = benches(device, bench_size, options)?;
-    let bench_count = benches.len();
+    let places = BenchPlaces::new(device, bench_size, options)?;
     let mut effort = searches(tasks, options)?;
     let learning = Learning::begin(experience, options.search.seed, &mut effort);
-    let (screened, compile_time) = pipeline::run(tasks, benches, options, observer, |pipeline| {
+    let (screened, compile_time) = pipeline::run(tasks, &places, options, observer, |pipeline| {
         let mut coordinator = Coordinator {
             tasks,
             options,
@@ -59,7 +58,7 @@ pub(super) fn screen(
             in_flight: 0,
             window: pipeline.window,
             shown: Instant::now(),
-            statistics: Statistics { benches: bench_count, ..Statistics::default() },
+            statistics: Statistics { benches: places.len(), ..Statistics::default() },
             pipeline,
         };
         coordinator.run()?;
@@ -154,7 +153,7 @@ impl Coordinator<'_> {
                 return Ok(());
             }
             match self.pipeline.finished.recv_timeout(TICK) {
-                Ok(finished) => self.finish(finished)?,
+                Ok(finished) => self.finish(finished?)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
@@ -189,11 +188,6 @@ impl Coordinator<'_> {
 
     fn finish(&mut self, Finished { job, bench, trial }: Finished) -> Result<(), TuneError> {
         self.in_flight -= 1;
-        let trial = match trial {
-            Ok(trial) => trial,
-            Err(Lost::Device(error)) => return Err(error.into()),
-            Err(Lost::Observer(why)) => return Err(TuneError::Observer(why)),
-        };
         self.statistics.trials += 1;
         let outcome = match &trial {
             Trial::Measured(measurement) => {
