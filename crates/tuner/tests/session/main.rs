@@ -102,7 +102,7 @@ fn candidates_that_cannot_be_screened_have_their_chance_in_the_finals() {
 #[test]
 fn disturbed_trials_are_repeated() {
     let device = FakeDevice::new(4).disturbing(16);
-    let tasks: Vec<Task> = (0..4).map(|seed| FakeOperator::landscape(seed, 40).task()).collect();
+    let tasks: Vec<Task> = (0..16).map(|seed| FakeOperator::landscape(seed, 40).task()).collect();
     let outcome = run(&device, &tasks, &exhaustive()).unwrap();
     assert!(outcome.statistics.repeated > 0);
     for (task, choice) in tasks.iter().zip(&outcome.choices) {
