@@ -17,8 +17,8 @@ pub use buckets::{Buckets, MAX_BUCKETS, bucket_sizes};
 pub use error::DeviceError;
 pub use inputs::check_inputs;
 pub use tuning::{
-    Bench, CandidateDescription, KernelChoices, Measurement, OperatorKey, Platform, Trial,
-    TunableDevice, TunableOperator,
+    Bench, CandidateDescription, KernelChoices, Measurement, OperatorKey, Platform, Screening,
+    Trial, TunableDevice, TunableOperator,
 };
 pub use unit_set::UnitSet;
 pub use urgency::Urgency;

@@ -32,6 +32,28 @@ pub trait KernelChoices: Send + Sync {
     fn choice(&self, operator: &OperatorKey, partition_size: usize) -> Option<Arc<str>>;
 }
 
+/// Where a candidate can be timed while others are on other partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screening {
+    /// On a part of the partition that it is for.
+    OnAPart,
+    /// On partitions of the size that it is for.
+    OnItsSize,
+    /// Nowhere: it would hold others up. It is left to the finals.
+    Never,
+}
+
+impl Screening {
+    /// Whether it can be timed on a part of its partition, or else on one of its size.
+    pub fn allows(self, is_part: bool) -> bool {
+        match self {
+            Self::OnAPart => true,
+            Self::OnItsSize => !is_part,
+            Self::Never => false,
+        }
+    }
+}
+
 /// One way to compute an operator, as far as a search has to know it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CandidateDescription {
@@ -42,8 +64,8 @@ pub struct CandidateDescription {
     pub parameters: Vec<i32>,
     /// What its time depends on, for a model that learns it; comparable between all operators of a platform.
     pub features: Vec<f32>,
-    /// It can be timed on a part of the partition that it is for.
-    pub can_be_screened: bool,
+    /// Where it can be timed beside others.
+    pub screening: Screening,
     /// Identifies what has to be compiled for it, which candidates of other operators may need too; `None` where there is
     /// nothing to compile.
     pub code: Option<u64>,
@@ -96,8 +118,8 @@ pub struct Measurement {
 /// A partition on which candidates are timed, one at a time.
 pub trait Bench: Send {
     /// Checks the results of a candidate and times it, for about `effort`. Where the bench is smaller than the partition
-    /// that the operator is for, a candidate that can be screened is timed on the part of the work that falls to the
-    /// bench. An error means that the bench itself is lost.
+    /// that the operator is for, a candidate that can be screened there is timed on the part of the work that falls to
+    /// the bench. An error means that the bench itself is lost.
     fn try_candidate(
         &mut self,
         operator: &dyn TunableOperator,

@@ -1,6 +1,6 @@
 //! An operator of a model with its candidates.
 
-use weft_device::{CandidateDescription, DeviceError, OperatorKey, TunableOperator};
+use weft_device::{CandidateDescription, DeviceError, OperatorKey, Screening, TunableOperator};
 
 use super::candidate::Candidate;
 use super::features::{features, parameters};
@@ -32,7 +32,7 @@ impl CpuOperator {
                 name: candidate.to_string(),
                 parameters: parameters(candidate),
                 features: features(&fused, candidate, isa, workers),
-                can_be_screened: false,
+                screening: Screening::OnItsSize,
                 code: None,
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use weft_device::{CandidateDescription, DeviceError, OperatorKey, TunableOperator};
+use weft_device::{CandidateDescription, DeviceError, OperatorKey, Screening, TunableOperator};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::trial_memory::Expected;
@@ -69,7 +69,12 @@ fn describe((number, candidate): (usize, &Candidate)) -> CandidateDescription {
         parameters,
         features,
         // Blocks of the template compute tiles of their own; of other kernels that is not known.
-        can_be_screened: candidate.traits.is_some() && candidate.library_call.is_none(),
+        screening: match (&candidate.traits, &candidate.library_call) {
+            // The host takes long to prepare a call, one after another.
+            (_, Some(_)) => Screening::Never,
+            (Some(_), None) => Screening::OnAPart,
+            (None, None) => Screening::OnItsSize,
+        },
         code: candidate.launches.last().map(|launch| code_of(&launch.source)),
     }
 }

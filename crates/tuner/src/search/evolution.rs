@@ -38,7 +38,7 @@ fn descends(space: &Space, candidate: usize, parents: &[usize]) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use weft_device::CandidateDescription;
+    use weft_device::{CandidateDescription, Screening};
 
     use super::super::Outcome;
     use super::*;
@@ -58,7 +58,7 @@ mod tests {
             name: format!("{point:?}"),
             parameters: point.to_vec(),
             features: Vec::new(),
-            can_be_screened: true,
+            screening: Screening::OnAPart,
             code: None,
         });
         let space = Space::new(&candidates).unwrap();

@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use weft_device::{Bench, CandidateDescription, Trial, TunableDevice};
+use weft_device::{Bench, Trial, TunableDevice};
 
 use super::measure::{Finished, Job};
 use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::TuneOptions;
 use super::outcome::Choice;
 use super::pipeline::{self, BenchPlaces, Pipeline};
-use super::screening::{Screened, is_shared};
+use super::screening::{Screened, unscreened};
 use super::stop::Stop;
 use super::task::Task;
 use super::{Assignment, TuneError};
@@ -132,8 +132,10 @@ fn time_what_is_missing(
         if screened.is_scaled && (!is_short || search.best().is_some()) {
             missing.extend(scaled_finalists(search, is_brief));
         }
-        if is_shared(options) && !is_brief {
-            missing.extend(unscreened(task));
+        if !is_brief {
+            let left = unscreened(task, options, screened.is_scaled);
+            let open = left.filter(|&one| one != UNTUNED && !is_banned(task, one));
+            missing.extend(open.take(MAX_UNSCREENED));
         }
         let job = |candidate| Job { task: index, candidate, attempt: 0 };
         jobs.extend(missing.into_iter().map(job));
@@ -167,16 +169,9 @@ fn scaled_finalists(search: &Search, is_brief: bool) -> Vec<usize> {
     [UNTUNED].into_iter().chain(contenders).collect()
 }
 
-/// Some of the candidates that could not be screened.
-fn unscreened(task: &Task) -> impl Iterator<Item = usize> {
-    let is_banned = |candidate: usize| {
-        task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
-    };
-    let all = task.operator.candidates().iter().enumerate();
-    let open = move |&(one, description): &(usize, &CandidateDescription)| {
-        !description.can_be_screened && one != UNTUNED && !is_banned(one)
-    };
-    all.filter(open).map(|(one, _)| one).take(MAX_UNSCREENED)
+/// Whether processes have ended while they tried it.
+fn is_banned(task: &Task, candidate: usize) -> bool {
+    task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
 }
 
 struct Finals<'a> {

@@ -98,7 +98,7 @@ impl Default for TuneOptions {
             compiles: CompileBudget::default(),
             compile_threads: None,
             budget: None,
-            least_gain: 0.01,
+            least_gain: 0.02,
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn screen(
     let bench_size = bench_size(device, size, options);
     let is_scaled = bench_size < size;
     let places = BenchPlaces::new(device, bench_size, options)?;
-    let mut effort = searches(tasks, options)?;
+    let mut effort = searches(tasks, options, is_scaled)?;
     let learning = Learning::begin(experience, options.search.seed, &mut effort);
     let (screened, compile_time) = pipeline::run(tasks, &places, options, observer, |pipeline| {
         let mut coordinator = Coordinator {
@@ -77,7 +77,7 @@ pub(super) fn known(
     options: &TuneOptions,
 ) -> Result<Screened, TuneError> {
     let is_scaled = bench_size(device, size, options) < size;
-    let effort = searches(tasks, options)?;
+    let effort = searches(tasks, options, is_scaled)?;
     Ok(Screened { effort, is_scaled, statistics: Statistics::default() })
 }
 
@@ -89,24 +89,33 @@ fn bench_size(device: &dyn TunableDevice, size: usize, options: &TuneOptions) ->
     }
 }
 
-/// Candidates are tried beside each other, and some of them only afterwards.
-pub(super) fn is_shared(options: &TuneOptions) -> bool {
-    options.sharing != Sharing::OneAtATime
+/// The candidates that are left to the finals where others are tried beside each other.
+pub(super) fn unscreened(
+    task: &Task,
+    options: &TuneOptions,
+    is_scaled: bool,
+) -> impl Iterator<Item = usize> {
+    let is_shared = options.sharing != Sharing::OneAtATime;
+    let all = task.operator.candidates().iter().enumerate();
+    let left = all.filter(move |(_, one)| is_shared && !one.screening.allows(is_scaled));
+    left.map(|(candidate, _)| candidate)
 }
 
-fn searches(tasks: &[Task], options: &TuneOptions) -> Result<Effort, TuneError> {
+fn searches(tasks: &[Task], options: &TuneOptions, is_scaled: bool) -> Result<Effort, TuneError> {
     let mut effort = Effort::new(options.search.max_trials.saturating_mul(tasks.len()));
     for (number, task) in tasks.iter().enumerate() {
         // Operators that begin alike learn the same; those that begin differently learn from each other.
         let seed = options.search.seed.wrapping_add(number as u64);
         let search = SearchOptions { seed, ..options.search };
-        effort.add(search_of(task, search, is_shared(options))?, task.occurrences);
+        let mut search = search_of(task, search)?;
+        unscreened(task, options, is_scaled).for_each(|candidate| search.ban(candidate));
+        effort.add(search, task.occurrences);
     }
     Ok(effort)
 }
 
 /// The search of a task, with what is known of it.
-fn search_of(task: &Task, options: SearchOptions, is_shared: bool) -> Result<Search, TuneError> {
+fn search_of(task: &Task, options: SearchOptions) -> Result<Search, TuneError> {
     let candidates = task.operator.candidates();
     let mut search = Search::new(candidates, options).map_err(|source| TuneError::Search {
         operator: task.operator.key().operator.clone(),
@@ -117,11 +126,6 @@ fn search_of(task: &Task, options: SearchOptions, is_shared: bool) -> Result<Sea
             Some(time) => search.recall(known.candidate, search::Outcome::Time(time)),
             None => search.ban(known.candidate),
         }
-    }
-    // What tells nothing there is left to the finals.
-    let unscreened = candidates.iter().enumerate().filter(|(_, one)| !one.can_be_screened);
-    if is_shared {
-        unscreened.for_each(|(candidate, _)| search.ban(candidate));
     }
     Ok(search)
 }

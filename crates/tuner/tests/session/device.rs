@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weft_device::{
     Bench, CandidateDescription, DeviceError, KernelChoices, LoadedModel, Measurement, OperatorKey,
-    Platform, Trial, TunableDevice, TunableOperator, UnitSet,
+    Platform, Screening, Trial, TunableDevice, TunableOperator, UnitSet,
 };
 use weft_tuner::session::Task;
 
@@ -135,7 +135,7 @@ impl FakeOperator {
             name: format!("candidate {number}"),
             parameters: vec![0, (number % 8) as i32, (number / 8) as i32],
             features: vec![(number % 8) as f32, (number / 8) as f32],
-            can_be_screened: true,
+            screening: Screening::OnAPart,
             code: None,
         };
         Self {
@@ -187,7 +187,7 @@ impl FakeOperator {
     }
 
     pub(crate) fn unscreenable(mut self, candidate: usize) -> Self {
-        self.candidates[candidate].can_be_screened = false;
+        self.candidates[candidate].screening = Screening::Never;
         self
     }
 

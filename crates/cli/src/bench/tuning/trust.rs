@@ -114,7 +114,7 @@ fn candidates(tasks: &[Task], wanted: usize, is_scaled: bool) -> Vec<TaskCandida
     for (task, of) in tasks.iter().enumerate() {
         let all = of.operator.candidates();
         let usable: Vec<usize> = (0..all.len())
-            .filter(|&candidate| !is_scaled || all[candidate].can_be_screened)
+            .filter(|&candidate| all[candidate].screening.allows(is_scaled))
             .collect();
         let count = each.min(usable.len());
         tried.extend((0..count).map(|step| (task, usable[step * usable.len() / count])));

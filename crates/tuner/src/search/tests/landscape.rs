@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
-use weft_device::CandidateDescription;
+use weft_device::{CandidateDescription, Screening};
 
 use crate::search::Outcome;
 
@@ -73,7 +73,7 @@ impl Landscape {
             name: configuration.name(),
             parameters: configuration.parameters(),
             features: configuration.features(shape, untuned),
-            can_be_screened: true,
+            screening: Screening::OnAPart,
             code: None,
         });
         let truth = configurations.iter().map(|configuration| configuration.true_us(shape, seed));

@@ -7,7 +7,7 @@ mod sharing;
 use std::time::Duration;
 
 use proptest::prelude::{Strategy as _, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
-use weft_device::CandidateDescription;
+use weft_device::{CandidateDescription, Screening};
 
 use super::*;
 use crate::cost_model::{CostModel, TrainingRows};
@@ -18,7 +18,7 @@ fn candidates(count: i32) -> Vec<CandidateDescription> {
             name: format!("c{index}"),
             parameters: vec![0, index % 7, index / 7],
             features: vec![index as f32],
-            can_be_screened: true,
+            screening: Screening::OnAPart,
             code: None,
         })
         .collect()
