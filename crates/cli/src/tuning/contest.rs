@@ -117,12 +117,10 @@ pub(crate) enum Contestant {
 }
 
 impl ContestSettings {
-    /// The latency of one in microseconds, and how many times as long another one takes: the median of rounds in which
-    /// both have their turn, so that what slows a machine for a while slows both.
-    pub(crate) fn compare(self, one: &Contestant, other: &Contestant) -> Result<(f64, f64)> {
+    /// The latencies of two in each round, in microseconds: what slows a machine for a while slows both.
+    pub(crate) fn pairs_us(self, one: &Contestant, other: &Contestant) -> Result<Vec<(f64, f64)>> {
         let rounds = self.rounds_us(&[one, other])?;
-        let ratios: Vec<f64> = rounds[0].iter().zip(&rounds[1]).map(|(one, it)| it / one).collect();
-        Ok((median(&rounds[0]), median(&ratios)))
+        Ok(rounds[0].iter().copied().zip(rounds[1].iter().copied()).collect())
     }
 
     /// The latency of each in each round.

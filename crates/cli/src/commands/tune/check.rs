@@ -9,6 +9,7 @@ use weft_tuner::session::{Choice, Task};
 
 use super::message::ModelReport;
 use super::options::Options;
+use crate::bench::median;
 use crate::device::OpenDevice;
 use crate::tuning::{ContestSettings, Contestant, KernelSet, ModelSelection, Ring};
 
@@ -18,12 +19,12 @@ const MAX_LOSS: f64 = 0.005;
 /// Gains up to the first of these are given up where a model has become slower; if it still is, those up to the next.
 const DOUBTFUL_GAINS: [f64; 4] = [1.04, 1.1, 1.25, f64::INFINITY];
 
-/// Rounds in which tuned and untuned have their turns, and those of a closer look where tuned seems to be slower.
+/// Rounds in which tuned and untuned have their turns, and further ones where tuned seems to be slower.
 const ROUNDS: usize = 5;
-const CLOSER_ROUNDS: usize = 11;
+const FURTHER_ROUNDS: usize = 6;
 /// For how long each runs in a round: a run of a model on a GPU takes a fraction of one on a CPU.
 const GPU_TIME: Duration = Duration::from_millis(8);
-const CPU_TIME: Duration = Duration::from_millis(20);
+const CPU_TIME: Duration = Duration::from_millis(10);
 
 /// The models as they are untuned, at every batch size.
 pub(super) struct Check<'a> {
@@ -95,21 +96,17 @@ impl<'a> Check<'a> {
         choices: &mut [Option<Choice>],
         given_up: &mut Vec<usize>,
     ) -> Result<(f64, f64)> {
-        let compare = |tuned: &Contestant, rounds| {
-            let settings = ContestSettings { preparations: 1, rounds, time: self.time };
-            settings.compare(untuned, tuned)
-        };
         let is_slower = |ratio: f64| ratio > 1.0 + MAX_LOSS;
         let mut untuned_us = 0.0;
         for limit in DOUBTFUL_GAINS {
             let tuned = enter(choices)?;
-            let mut times = compare(&tuned, ROUNDS)?;
-            if is_slower(times.1) {
-                times = compare(&tuned, CLOSER_ROUNDS)?;
+            let mut pairs = self.pairs_us(untuned, &tuned, ROUNDS)?;
+            if is_slower(ratio(&pairs)) {
+                pairs.extend(self.pairs_us(untuned, &tuned, FURTHER_ROUNDS)?);
             }
-            untuned_us = times.0;
-            if !is_slower(times.1) {
-                return Ok(times);
+            untuned_us = median(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
+            if !is_slower(ratio(&pairs)) {
+                return Ok((untuned_us, ratio(&pairs)));
             }
             given_up.extend(give_up(choices, limit));
             if choices.iter().flatten().all(|choice| choice.candidate == 0) {
@@ -119,6 +116,20 @@ impl<'a> Check<'a> {
         // Nothing is left but what it was compared with.
         Ok((untuned_us, 1.0))
     }
+
+    fn pairs_us(
+        &self,
+        untuned: &Contestant,
+        tuned: &Contestant,
+        rounds: usize,
+    ) -> Result<Vec<(f64, f64)>> {
+        ContestSettings { preparations: 1, rounds, time: self.time }.pairs_us(untuned, tuned)
+    }
+}
+
+/// How many times as long the second of each pair is.
+fn ratio(pairs: &[(f64, f64)]) -> f64 {
+    median(&pairs.iter().map(|(one, other)| other / one).collect::<Vec<_>>())
 }
 
 /// Goes back to the untuned candidate where another one gains no more than `limit`; says of which tasks.
