@@ -106,7 +106,7 @@ pub enum Trial {
 /// How long a candidate takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// The median of one run.
+    /// One run, as many of them say: the median, or less where neighbours disturb most of them.
     pub time: Duration,
     /// From the first to the third quartile, relative to the median.
     pub spread: f64,

@@ -15,6 +15,11 @@ pub(super) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
+/// The first quartile.
+pub(super) fn lower_quartile(values: &[f64]) -> f64 {
+    quantile(values, 0.25)
+}
+
 /// From the first to the third quartile, relative to the median.
 pub(super) fn spread(values: &[f64]) -> f64 {
     (quantile(values, 0.75) - quantile(values, 0.25)) / median(values)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weft_device::Measurement;
 
-use super::statistics::{median, spread};
+use super::statistics::{lower_quartile, median, spread};
 
 /// How many runs a measurement rests on at least.
 pub(super) const LEAST_RUNS: usize = 3;
@@ -30,7 +30,8 @@ impl Timeline {
         self.control.push(control.as_secs_f64());
     }
 
-    /// What the calmer half of the runs says: those before and after which the control was the least disturbed.
+    /// What the calmer half of the runs says: those before and after which the control was the least disturbed. The first
+    /// quartile of them is the time, since a neighbour makes runs longer and none shorter.
     pub(super) fn measurement(&self, undisturbed: Duration) -> Measurement {
         let disturbance = self.control.windows(2).map(|pair| pair[0].max(pair[1]));
         let mut runs: Vec<(f64, f64)> = disturbance.zip(self.runs.iter().copied()).collect();
@@ -38,7 +39,7 @@ impl Timeline {
         runs.truncate(runs.len().div_ceil(2).max(LEAST_RUNS));
         let (control, runs): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
         Measurement {
-            time: Duration::from_secs_f64(median(&runs)),
+            time: Duration::from_secs_f64(lower_quartile(&runs)),
             spread: spread(&runs),
             interference: median(&control) / undisturbed.as_secs_f64(),
         }
