@@ -74,7 +74,7 @@ mod tests {
         }
         timeline.end(Duration::from_millis(20));
         let measured = timeline.measurement(Duration::from_millis(10));
-        assert_eq!(measured.time, Duration::from_millis(2));
+        assert_eq!(measured.time, Duration::from_micros(1500));
         assert_eq!(measured.interference, 2.0);
     }
 }
