@@ -136,6 +136,9 @@ pub trait TunableDevice: Send + Sync {
     /// How many cores or SMs all its units have together.
     fn size(&self) -> usize;
 
+    /// How many cores or SMs a set of its units has.
+    fn size_of(&self, units: &UnitSet) -> usize;
+
     /// Disjoint partitions of exactly `size` cores or SMs that can be in use at once, as many as there are.
     fn disjoint_partitions(&self, size: usize) -> Vec<UnitSet>;
 
@@ -154,6 +157,13 @@ pub trait TunableDevice: Send + Sync {
 
     /// A bench on a set of units. Benches on disjoint sets are used at once.
     fn bench(&self, units: &UnitSet) -> Result<Box<dyn Bench>, DeviceError>;
+
+    /// A bench on units that others may own: all that it does, it does while they leave the units idle, like what runs on
+    /// a [`background_partition`](crate::Device::background_partition). `None` where the device cannot do that.
+    fn background_bench(&self, units: &UnitSet) -> Option<Result<Box<dyn Bench>, DeviceError>> {
+        let _ = units;
+        None
+    }
 
     /// Prepares models from now on with the candidates that `choices` names.
     fn use_choices(&self, choices: Arc<dyn KernelChoices>);

@@ -8,8 +8,8 @@ use rustix::process::setpriority_process;
 /// How far such a thread steps back: a tenth of what a thread that serves gets, where both want the same core.
 const NICE: i32 = 10;
 
-/// Does some work on a thread of its own, which lets others go first.
-pub(crate) fn spawn<T: Send + 'static>(
+/// Does some work on a thread of its own, which lets others go first, as do the threads that it starts.
+pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {

@@ -23,6 +23,7 @@ use weft_device::{Device, UnitSet};
 use weft_ir::Value;
 use weft_scheduler::{Policy, ServedDevice, Time};
 
+pub use beside::spawn as spawn_beside;
 pub use call::{Answer, Claim, Reply, Submission};
 pub use error::{InferError, StartError};
 pub use model::{EngineModel, ModelKey, ModelLimits};
@@ -147,6 +148,11 @@ impl Engine {
         let claim = Claim::default();
         self.submit(Submission { model, inputs, rows: 1, timeout: None, claim }, reply);
         answered.recv().unwrap_or(Err(InferError::Stopped))
+    }
+
+    /// Whether models without an objective run in the background of those that have one.
+    pub fn has_background(&self) -> bool {
+        self.uses_background
     }
 
     /// How many rows of a model's requests have not been answered.

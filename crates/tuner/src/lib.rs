@@ -7,6 +7,7 @@ mod experience;
 mod recorder;
 pub mod search;
 pub mod session;
+pub mod tenant;
 
 pub use experience::experience;
 pub use recorder::Recorder;

@@ -1,7 +1,7 @@
 //! Pinned workers that check candidates and time them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use weft_device::{Bench, DeviceError, Trial, TunableOperator, UnitSet};
@@ -15,7 +15,7 @@ use super::subject::Subject;
 use super::subjects::Subjects;
 use super::temperature::{chill, warm};
 use super::timeline::{LEAST_RUNS, Timeline};
-use crate::{Isa, Pool, SharedOutput, Worker};
+use crate::{Isa, Pool, PoolError, Priority, SharedOutput, Worker};
 
 /// How often a candidate is timed at most.
 const MOST_RUNS: usize = 400;
@@ -28,11 +28,26 @@ pub(super) struct CpuBench {
 }
 
 impl CpuBench {
-    pub(super) fn new(units: &UnitSet, isa: Isa) -> Result<Self, DeviceError> {
+    pub(super) fn new(units: &UnitSet, isa: Isa, priority: Priority) -> Result<Self, DeviceError> {
         let failed = |error: &dyn std::fmt::Display| DeviceError::Failed(error.to_string());
-        let pool = Pool::new(units.as_slice(), isa).map_err(|error| failed(&error))?;
+        let pool = Pool::with_priority(units.as_slice(), isa, priority);
+        let pool = pool.map_err(|error| failed(&error))?;
         let control = Control::new(&pool, private_cache_bytes()).map_err(|error| failed(&error))?;
         Ok(Self { pool, control, subjects: Subjects::default() })
+    }
+
+    /// Does what goes before and after timing on the first worker: it takes its time too, and nobody's but the bench's.
+    fn on_a_worker<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, PoolError> {
+        let (work, done) = (Mutex::new(Some(work)), Mutex::new(None));
+        self.pool.run(|worker| {
+            if worker.index() == 0
+                && let Some(work) = lock(&work).take()
+            {
+                *lock(&done) = Some(work());
+            }
+        })?;
+        let done = lock(&done).take();
+        Ok(done.expect("a run that has not failed has done all"))
     }
 
     /// Tries a candidate with the subject's operands; fails with the reason where it cannot compute them.
@@ -42,8 +57,13 @@ impl CpuBench {
         candidate: &Candidate,
         effort: Duration,
     ) -> Result<Trial, String> {
-        let weights = subject.pack(candidate, self.pool.isa())?;
-        let kernel = subject.prepare(candidate, &weights)?;
+        let isa = self.pool.isa();
+        let prepared = self.on_a_worker(|| {
+            let weights = subject.pack(candidate, isa)?;
+            let kernel = subject.prepare(candidate, &weights)?;
+            Ok::<_, String>((weights, kernel))
+        });
+        let (weights, kernel) = prepared.map_err(|error| error.to_string())??;
         let run = |worker: &Worker,
                    input: &[f32],
                    residual: Option<&[f32]>,
@@ -62,17 +82,17 @@ impl CpuBench {
         effort: Duration,
         kernel: impl Fn(&Worker, &[f32], Option<&[f32]>, SharedOutput<f32>) + Sync,
     ) -> Trial {
-        subject.output.fill(f32::NAN);
         let Subject { input, residual, output, sample, .. } = subject;
         let (input, residual) = (&**input, residual.as_deref());
-        let shared = SharedOutput::new(output);
-        let first = self.pool.run(|worker| kernel(worker, input, residual, shared));
-        if let Err(error) = first {
-            return Trial::Failed(error.to_string());
-        }
-        let error = sample.error(output);
-        if !Sample::tolerates(error) {
-            return Trial::Wrong { error };
+        let checked = self.on_a_worker(|| output.fill(f32::NAN)).and_then(|()| {
+            let shared = SharedOutput::new(output);
+            self.pool.run(|worker| kernel(worker, input, residual, shared))?;
+            self.on_a_worker(|| sample.error(output))
+        });
+        match checked {
+            Err(error) => return Trial::Failed(error.to_string()),
+            Ok(error) if !Sample::tolerates(error) => return Trial::Wrong { error },
+            Ok(_) => {}
         }
         let shared = SharedOutput::new(output);
         let timeline = Mutex::new(Timeline::default());
@@ -90,7 +110,7 @@ impl CpuBench {
                 worker.barrier();
                 let elapsed = run_start.elapsed();
                 if worker.index() == 0 {
-                    let mut timeline = timeline.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut timeline = lock(&timeline);
                     let count = timeline.push(control, elapsed);
                     let is_over = start.elapsed() >= effort || count >= MOST_RUNS;
                     is_enough.store(count >= LEAST_RUNS && is_over, Ordering::Relaxed);
@@ -99,7 +119,7 @@ impl CpuBench {
             }
             let last = self.control.run(worker);
             if worker.index() == 0 {
-                timeline.lock().unwrap_or_else(PoisonError::into_inner).end(last);
+                lock(&timeline).end(last);
             }
         });
         let timeline = timeline.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -128,14 +148,22 @@ impl Bench for CpuBench {
             let reason = format!("a candidate for {wanted} cores cannot be timed on {given}");
             return Ok(Trial::Failed(reason));
         }
-        let mut subject = match self.subjects.take(operator.fused()) {
-            Ok(subject) => subject,
+        let mut subjects = std::mem::take(&mut self.subjects);
+        let taken = self.on_a_worker(|| subjects.take(operator.fused()));
+        self.subjects = subjects;
+        let mut subject = match taken {
+            Ok(Ok(subject)) => subject,
+            Ok(Err(error)) => return Ok(Trial::Failed(error.to_string())),
             Err(error) => return Ok(Trial::Failed(error.to_string())),
         };
         let trial = self.try_on(&mut subject, candidate, effort);
         self.subjects.put(subject);
         Ok(trial.unwrap_or_else(Trial::Failed))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use super::bench::CpuBench;
 use super::fused_operator::FusedOperator;
 use super::operator::CpuOperator;
 use super::platform::platform;
-use crate::CpuDevice;
 use crate::device::processor_name;
 use crate::model::CpuModel;
 use crate::plan::fused_operators;
+use crate::{CpuDevice, Priority};
 
 impl TunableDevice for CpuDevice {
     fn platform(&self) -> Platform {
@@ -23,6 +23,10 @@ impl TunableDevice for CpuDevice {
 
     fn size(&self) -> usize {
         self.cores().len()
+    }
+
+    fn size_of(&self, units: &UnitSet) -> usize {
+        units.len()
     }
 
     fn disjoint_partitions(&self, size: usize) -> Vec<UnitSet> {
@@ -57,11 +61,21 @@ impl TunableDevice for CpuDevice {
     }
 
     fn bench(&self, units: &UnitSet) -> Result<Box<dyn Bench>, DeviceError> {
-        self.check_units(units)?;
-        Ok(Box::new(CpuBench::new(units, self.isa())?))
+        self.bench_of(units, Priority::Normal)
+    }
+
+    fn background_bench(&self, units: &UnitSet) -> Option<Result<Box<dyn Bench>, DeviceError>> {
+        Some(self.bench_of(units, Priority::Background))
     }
 
     fn use_choices(&self, choices: Arc<dyn KernelChoices>) {
         self.choices.set(choices);
+    }
+}
+
+impl CpuDevice {
+    fn bench_of(&self, units: &UnitSet, priority: Priority) -> Result<Box<dyn Bench>, DeviceError> {
+        self.check_units(units)?;
+        Ok(Box::new(CpuBench::new(units, self.isa(), priority)?))
     }
 }

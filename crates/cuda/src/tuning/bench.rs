@@ -22,7 +22,8 @@ const MAX_REPETITIONS: usize = 128;
 const MAX_CALL_REPETITIONS: usize = 24;
 
 /// What one sample should take at least, in microseconds, so that what lies between two of them does not count, and so
-/// that few calls of the driver do: benches beside each other wait for each other there.
+/// that few calls of the driver do: benches beside each other wait for each other there. It is less where there is no time
+/// for so long ones.
 const SAMPLE_US: f64 = 1000.0;
 
 /// Samples of one candidate: at least as many as a median and quartiles need.
@@ -144,9 +145,11 @@ impl CudaBench {
             true => MAX_REPETITIONS,
             false => MAX_CALL_REPETITIONS,
         };
-        let repetitions = ((SAMPLE_US / run_us) as usize).clamp(1, most);
+        let effort_us = effort.as_secs_f64() * 1e6;
+        let longest_us = effort_us / *SAMPLES.start() as f64 - self.control_alone_us;
+        let repetitions = ((SAMPLE_US.min(longest_us) / run_us) as usize).clamp(1, most);
         let sample_us = run_us * repetitions as f64 + self.control_alone_us;
-        let samples = (effort.as_secs_f64() * 1e6 / sample_us) as usize;
+        let samples = (effort_us / sample_us) as usize;
         let samples = samples.clamp(*SAMPLES.start(), *SAMPLES.end());
         // SAFETY: as above.
         let graph = unsafe { record(stream, work, repetitions) }?;

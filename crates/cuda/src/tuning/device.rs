@@ -45,6 +45,10 @@ impl TunableDevice for CudaDevice {
         self.layout().total_sms() as usize
     }
 
+    fn size_of(&self, units: &UnitSet) -> usize {
+        self.layout().sm_count_of(units) as usize
+    }
+
     fn disjoint_partitions(&self, size: usize) -> Vec<UnitSet> {
         if size == self.size() {
             return vec![self.layout().all()];

@@ -61,6 +61,10 @@ impl TunableDevice for FakeDevice {
         4 * self.partitions
     }
 
+    fn size_of(&self, units: &UnitSet) -> usize {
+        4 * units.len()
+    }
+
     fn disjoint_partitions(&self, _size: usize) -> Vec<UnitSet> {
         (0..self.partitions).map(|number| [number].into_iter().collect()).collect()
     }

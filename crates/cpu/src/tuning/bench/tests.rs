@@ -39,7 +39,7 @@ fn bench() -> CpuBench {
 
 fn bench_of(cores: usize) -> CpuBench {
     let first = CpuDevice::new().unwrap().units().iter().take(cores).collect();
-    CpuBench::new(&first, Isa::detect()).unwrap()
+    CpuBench::new(&first, Isa::detect(), Priority::Normal).unwrap()
 }
 
 #[test]
