@@ -62,6 +62,14 @@ pub(crate) type LoadAt = Box<
         + Sync,
 >;
 
+/// A device as those hold it who share it.
+pub(crate) struct SharedDevice {
+    pub(crate) device: Arc<dyn Device>,
+    /// The same, for those who tune its kernels.
+    pub(crate) tunable: Arc<dyn TunableDevice>,
+    pub(crate) load: LoadAt,
+}
+
 /// A device that is ready to be used.
 pub(crate) enum OpenDevice {
     Cpu(CpuDevice),
@@ -128,15 +136,15 @@ impl OpenDevice {
         Ok(device.start_compile_helpers(count, command)?)
     }
 
-    /// The device, for those who share it, and the way to load models onto it.
-    pub(crate) fn into_device(self) -> (Arc<dyn Device>, LoadAt) {
+    /// The device, for those who share it.
+    pub(crate) fn into_shared(self) -> SharedDevice {
         match self {
             OpenDevice::Cpu(device) => {
                 let device = Arc::new(device);
                 let onto = device.clone();
                 // Settings are the same on every machine; precisions are for those with a GPU.
                 let load: LoadAt = Box::new(move |name, graph, _| onto.load(name, graph));
-                (device, load)
+                SharedDevice { device: device.clone(), tunable: device, load }
             }
             OpenDevice::Cuda(device) => {
                 let device = Arc::new(device);
@@ -145,7 +153,7 @@ impl OpenDevice {
                     let precision = precision.unwrap_or(onto.precision());
                     Ok(onto.load_with_precision(name, graph, precision))
                 });
-                (device, load)
+                SharedDevice { device: device.clone(), tunable: device, load }
             }
         }
     }
@@ -176,10 +184,7 @@ impl OpenDevice {
 
     /// How many cores or SMs a set of units is.
     pub(crate) fn size_of(&self, units: &UnitSet) -> usize {
-        match self {
-            OpenDevice::Cpu(_) => units.len(),
-            OpenDevice::Cuda(device) => device.layout().sm_count_of(units) as usize,
-        }
+        self.as_tunable().size_of(units)
     }
 
     /// The units that a command asks for, as cores or as a number of SMs; all where it asks for none.

@@ -1,5 +1,6 @@
 //! `weft`: many neural networks on one accelerator, fast and with promises kept.
 
+mod administration;
 mod arrays;
 mod bench;
 mod commands;

@@ -19,6 +19,7 @@ use crate::shared_memory::Regions;
 use crate::spans::{PendingSpan, SpanExporter, TraceParent};
 use crate::tenants::{Caller, Tenants};
 use crate::tls::Tls;
+use crate::tuning::KernelTuning;
 
 /// What all transports serve from.
 pub(crate) struct Serving {
@@ -34,6 +35,7 @@ pub(crate) struct Serving {
     pub(crate) room: Arc<Semaphore>,
     pub(crate) spans: Option<Arc<SpanExporter>>,
     pub(crate) limits: Limits,
+    pub(crate) tuning: Option<Arc<KernelTuning>>,
 }
 
 impl Serving {

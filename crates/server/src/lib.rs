@@ -30,6 +30,7 @@ mod spans;
 mod statistics;
 mod tenants;
 mod tls;
+mod tuning;
 
 pub use admin::{
     LatencyDocument, MemoryDocument, ModelDocument, ObjectiveDocument, PartitionDocument,
@@ -44,3 +45,7 @@ pub use server::{Server, ServerOptions};
 pub use shared_memory::RegionError;
 pub use spans::ExportError;
 pub use tenants::{Tenants, WouldOpen};
+pub use tuning::{
+    KernelTuning, TunedOperator, TunedSize, TuningDocument, TuningError, TuningHost,
+    TuningProgress, TuningRequest, TuningState,
+};

@@ -22,6 +22,7 @@ use crate::shared_memory::Regions;
 use crate::spans::SpanExporter;
 use crate::tenants::Tenants;
 use crate::tls::Tls;
+use crate::tuning::KernelTuning;
 
 /// Where a server listens, and how much it takes on.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct ServerOptions {
     pub tenants: Arc<Tenants>,
     /// Where connections are made private, by what.
     pub tls: Option<TlsFiles>,
+    /// Tunes the kernels of what is served, where administrators may have that.
+    pub tuning: Option<Arc<KernelTuning>>,
 }
 
 impl ServerOptions {
@@ -56,6 +59,7 @@ impl ServerOptions {
             limits: Limits::default(),
             tenants: Arc::default(),
             tls: None,
+            tuning: None,
         }
     }
 }
@@ -103,6 +107,7 @@ impl Server {
             spans: spans.map(Arc::new),
             room: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
             limits,
+            tuning: options.tuning.clone(),
         });
         let (stop, stopped) = watch::channel(false);
         let listeners = std::iter::once(main).chain(grpc).collect();

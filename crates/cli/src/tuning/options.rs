@@ -43,6 +43,15 @@ impl TunedKernels {
 }
 
 impl TuningOptions {
+    /// Where what is tuned would be kept; `None` where tuned kernels are left out, or there is no place.
+    pub(crate) fn database(&self) -> Option<PathBuf> {
+        match (self.untuned, &self.tuning_database) {
+            (true, _) => None,
+            (false, Some(path)) => Some(path.clone()),
+            (false, None) => Database::default_path().ok(),
+        }
+    }
+
     /// Has the device take the kernels that were tuned for it; `None` where there are none. A database that nobody asked
     /// for and that cannot be read is only mentioned.
     pub(crate) fn apply(&self, device: &OpenDevice) -> Result<Option<TunedKernels>> {

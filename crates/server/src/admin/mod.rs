@@ -7,6 +7,7 @@ mod recent;
 mod status;
 mod status_document;
 mod trace;
+mod tuning;
 
 pub use status_document::{
     LatencyDocument, MemoryDocument, ModelDocument, ObjectiveDocument, PartitionDocument,
@@ -128,8 +129,8 @@ impl Office {
 
     /// Answers a request, whatever it is.
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let (parts, _) = request.into_parts();
-        match self.document(&parts).await {
+        let (parts, body) = request.into_parts();
+        match self.document(&parts, body).await {
             Ok((content_type, body)) => {
                 let mut answer = Response::new(AnswerBody::whole(body));
                 answer.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -145,17 +146,22 @@ impl Office {
         }
     }
 
-    async fn document(&self, parts: &Parts) -> Result<(HeaderValue, String), AdminError> {
+    async fn document(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+    ) -> Result<(HeaderValue, String), AdminError> {
         authorise(&self.serving.tenants, parts)?;
         let path = parts.uri.path();
         let is_known = matches!(path, "/metrics" | "/status" | "/trace" | "/health");
         if is_known && parts.method != Method::GET {
-            return Err(AdminError::WrongMethod(path.into()));
+            return Err(AdminError::WrongMethod { path: path.into(), allowed: "GET" });
         }
         match path {
             "/metrics" => Ok((TEXT, page::write(self))),
             "/status" => Ok((JSON, status::write(self))),
             "/trace" => Ok((JSON, trace::record(&self.serving, parts.uri.query()).await?)),
+            "/tuning" => Ok((JSON, tuning::answer(&self.serving, &parts.method, body).await?)),
             "/health" => Ok((JSON, r#"{"status":"ok"}"#.into())),
             _ => Err(AdminError::UnknownPath(path.into())),
         }

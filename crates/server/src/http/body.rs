@@ -14,7 +14,7 @@ use crate::limits::Limits;
 const MAX_RESERVED_BYTES: usize = 1 << 20;
 
 /// Reads a body.
-pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, ServeError> {
+pub(crate) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, ServeError> {
     let too_large = || ServeError::BodyTooLarge { limit_bytes: limits.body_bytes };
     let stated = body.size_hint().lower();
     if stated > limits.body_bytes as u64 {

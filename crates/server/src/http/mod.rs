@@ -14,6 +14,7 @@ use std::sync::Arc;
 use ::http::{Request, Response};
 use hyper::body::Incoming;
 
+pub(crate) use self::body::read as read_body;
 use self::reply::refused;
 use self::routes::{Endpoint, find};
 use crate::answer::AnswerBody;

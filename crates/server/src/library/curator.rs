@@ -35,6 +35,12 @@ pub(super) enum Command {
     Unload(String, Done),
     /// A model that is asleep has been asked for.
     Wake(String, Done),
+    /// A model of nobody's is served beside the others from now on, or none.
+    Host(Option<Box<EngineModel>>, Done),
+    /// The device takes other kernels: these models are to be prepared with them.
+    PrepareAnew(Vec<String>, Done),
+    /// Which models are resident, by name.
+    Residents(Sender<Vec<(String, EngineModel)>>),
 }
 
 pub(super) struct Curator {
@@ -47,6 +53,8 @@ pub(super) struct Curator {
     /// What those that are resident take together.
     pub(super) taken_bytes: Arc<AtomicU64>,
     pub(super) shelf: Shelf,
+    /// A model that clients do not see.
+    pub(super) guest: Option<EngineModel>,
 }
 
 /// Which versions there are, and where each is.
@@ -98,6 +106,18 @@ impl Curator {
                 (outcome, done)
             }
             Command::Wake(name, done) => (self.call(&name), done),
+            Command::Host(guest, done) => (self.host(guest.map(|guest| *guest)), done),
+            Command::PrepareAnew(names, done) => {
+                self.prepare_anew(&names);
+                (Ok(()), done)
+            }
+            Command::Residents(told) => {
+                let residents = self.shelf.residents.iter();
+                let residents =
+                    residents.map(|(it, resident)| (it.name.clone(), resident.model.clone()));
+                let _ = told.send(residents.collect());
+                return;
+            }
         };
         // Whoever asked may have gone.
         let _ = done.send(outcome);
@@ -122,6 +142,29 @@ impl Curator {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Serves another guest, or none, beside the residents; where that cannot be, the one before stays.
+    fn host(&mut self, guest: Option<EngineModel>) -> Result<(), ServeError> {
+        let before = std::mem::replace(&mut self.guest, guest);
+        self.engine.serve(self.served_models()).map_err(|error| {
+            let guest = std::mem::replace(&mut self.guest, before);
+            let model = guest.map_or_else(String::new, |guest| guest.loaded.name().into());
+            ServeError::Unavailable { model, reason: error.to_string() }
+        })
+    }
+
+    /// Has residents prepared with the kernels that the device takes now, beside what they are served with until then.
+    fn prepare_anew(&mut self, names: &[String]) {
+        self.loader.profiles.outdate();
+        let before = self.shelf.residents.clone();
+        for (version, resident) in &mut self.shelf.residents {
+            if names.contains(&version.name) {
+                *resident = resident.prepared_anew();
+            }
+        }
+        self.change_over(before);
+        self.write_index();
     }
 
     /// Puts models to sleep that nobody has used for as long as they stay without.
@@ -272,7 +315,7 @@ impl Curator {
             leaving.into_iter().map(|resident| resident.entry).collect();
         drop(before);
         wait_until_unused(&entries);
-        if let Err(error) = self.engine.serve(self.resident_models()) {
+        if let Err(error) = self.engine.serve(self.served_models()) {
             tracing::error!(%error, "what is served no more cannot be let go");
         }
     }
@@ -283,7 +326,7 @@ impl Curator {
             models.extend(leaving.iter().map(|resident| resident.model.clone()));
             models
         };
-        if self.engine.serve(with_leaving(self.resident_models())).is_ok() {
+        if self.engine.serve(with_leaving(self.served_models())).is_ok() {
             return;
         }
         let residents = std::mem::take(&mut self.shelf.residents);
@@ -297,7 +340,7 @@ impl Curator {
             let earlier = before.get(&version).cloned();
             let wanted = newcomer.wanted.clone();
             self.shelf.residents.insert(version.clone(), newcomer);
-            if let Err(error) = self.engine.serve(with_leaving(self.resident_models())) {
+            if let Err(error) = self.engine.serve(with_leaving(self.served_models())) {
                 tracing::warn!(model = version.name, version = version.version, %error, "not served");
                 self.shelf.residents.remove(&version);
                 self.shelf.residents.extend(earlier.map(|earlier| (version.clone(), earlier)));
@@ -306,8 +349,9 @@ impl Curator {
         }
     }
 
-    fn resident_models(&self) -> Vec<EngineModel> {
-        self.shelf.residents.values().map(|resident| resident.model.clone()).collect()
+    fn served_models(&self) -> Vec<EngineModel> {
+        let residents = self.shelf.residents.values().map(|resident| &resident.model);
+        residents.chain(&self.guest).cloned().collect()
     }
 
     /// Sends clients to what is resident.

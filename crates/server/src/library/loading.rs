@@ -59,6 +59,13 @@ impl Resident {
         self.model.served.profile.memory_bytes
     }
 
+    /// The same model, to be prepared again: with the kernels that the device takes by then.
+    pub(super) fn prepared_anew(&self) -> Self {
+        let key = ModelKey::unused();
+        let (model, entry) = (EngineModel { key, ..self.model.clone() }, self.entry.under(key));
+        Self { wanted: self.wanted.clone(), model, entry: Arc::new(entry) }
+    }
+
     /// The same model under another agreement.
     pub(super) fn agreed_anew(&self, wanted: Wanted) -> Self {
         let profile = self.model.served.profile.clone();

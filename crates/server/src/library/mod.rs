@@ -11,7 +11,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use weft_engine::Engine;
+use weft_engine::{Engine, EngineModel};
 use weft_repository::Repository as OnDisk;
 
 pub use loading::{LoadModel, Loader};
@@ -55,6 +55,7 @@ impl Library {
             index: index.clone(),
             taken_bytes: taken_bytes.clone(),
             shelf: Shelf::default(),
+            guest: None,
         };
         let (commands, received) = channel();
         thread::Builder::new()
@@ -75,6 +76,24 @@ impl Library {
     /// What the models that are on the device take of its memory, at their largest batches.
     pub fn memory_bytes(&self) -> u64 {
         self.taken_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Serves a model beside those of the folder, which clients do not see, or no such model any more.
+    pub(crate) fn host(&self, guest: Option<EngineModel>) -> Result<(), ServeError> {
+        self.ask(|done| Command::Host(guest.map(Box::new), done))
+    }
+
+    /// Has models prepared with the kernels that the device takes now, and returns when they are served with them. A model
+    /// that cannot be prepared goes on as it is.
+    pub(crate) fn prepare_anew(&self, names: Vec<String>) -> Result<(), ServeError> {
+        self.ask(|done| Command::PrepareAnew(names, done))
+    }
+
+    /// The models that are on the device, by name.
+    pub(crate) fn residents(&self) -> Result<Vec<(String, EngineModel)>, ServeError> {
+        let (told, residents) = channel();
+        self.commands.send(Command::Residents(told)).map_err(|_| ServeError::Stopping)?;
+        residents.recv().map_err(|_| ServeError::Stopping)
     }
 
     fn ask(&self, command: impl FnOnce(Done) -> Command) -> Result<(), ServeError> {

@@ -49,6 +49,8 @@ pub struct ProfileStore {
     device: ProfiledDevice,
     given: BTreeMap<String, Profile>,
     folder: Option<PathBuf>,
+    /// What is measured from now on is of the device as it was named.
+    is_current: bool,
 }
 
 impl ProfileStore {
@@ -62,7 +64,7 @@ impl ProfileStore {
         let mut hash = Xxh3::new();
         hash.update(format!("{} {} {}", device.name, device.units, device.unit).as_bytes());
         let folder = folder.map(|folder| folder.join(format!("{:016x}", hash.digest())));
-        Self { device, given, folder }
+        Self { device, given, folder, is_current: true }
     }
 
     /// The profile of a model, where there is one. A file that cannot be understood is as good as none.
@@ -75,9 +77,14 @@ impl ProfileStore {
         set.profiles.into_values().next()
     }
 
+    /// The device takes other kernels than those that it was named for: what they measure is not kept under that name.
+    pub(super) fn outdate(&mut self) {
+        self.is_current = false;
+    }
+
     /// Keeps a profile. A reader sees all of it or nothing.
     pub(super) fn put(&self, name: &str, key: &ProfileKey, profile: &Profile) -> io::Result<()> {
-        let Some(file) = self.file(key) else { return Ok(()) };
+        let Some(file) = self.file(key).filter(|_| self.is_current) else { return Ok(()) };
         let profiles = BTreeMap::from([(name.to_string(), profile.clone())]);
         let set = ProfileSet { device: self.device.clone(), profiles };
         let partial = file.with_extension(format!("{}.partial", std::process::id()));

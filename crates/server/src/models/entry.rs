@@ -1,5 +1,7 @@
 //! One version of one model, as it is served.
 
+use std::sync::Arc;
+
 use weft_engine::ModelKey;
 
 use super::signature::Signature;
@@ -19,7 +21,7 @@ pub struct ModelEntry {
     pub signature: Signature,
     /// What the engine knows it by.
     pub key: ModelKey,
-    pub(crate) statistics: Statistics,
+    pub(crate) statistics: Arc<Statistics>,
     made_ms: u64,
 }
 
@@ -27,8 +29,21 @@ impl ModelEntry {
     /// A version of a model that the engine serves.
     pub fn new(name: String, version: u64, signature: Signature, key: ModelKey) -> Self {
         let version_text = version.to_string();
-        let statistics = Statistics::default();
+        let statistics = Arc::<Statistics>::default();
         Self { name, version, version_text, signature, key, statistics, made_ms: now_ms() }
+    }
+
+    /// The same version, with what was counted of it, under another key of the engine's.
+    pub(crate) fn under(&self, key: ModelKey) -> Self {
+        Self {
+            name: self.name.clone(),
+            version: self.version,
+            version_text: self.version_text.clone(),
+            signature: self.signature.clone(),
+            key,
+            statistics: self.statistics.clone(),
+            made_ms: self.made_ms,
+        }
     }
 
     /// When it last answered, or else when it was made, in milliseconds since 1970.

@@ -18,7 +18,7 @@ use clap::Args;
 use weft_cuda::Precision;
 use weft_repository::{Repository, Settings};
 use weft_scheduler::policies::{self, KnownPolicy};
-use weft_server::{Library, ModelTable, Server, Tenants};
+use weft_server::{KernelTuning, Library, ModelTable, Server, ServerOptions, Tenants, TuningHost};
 
 use crate::device::DeviceName;
 use crate::model_file::DimensionOptions;
@@ -106,7 +106,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     watching::tell_problems(&repository);
 
     let table = Arc::new(ModelTable::default());
-    let Opened { engine, loader, budget_bytes } = opening::open(options, &settings, table.clone())?;
+    let opened = opening::open(options, &settings, table.clone())?;
+    let Opened { engine, loader, budget_bytes, tunable: device, units } = opened;
     let look = {
         let sources = sources.clone();
         Box::new(move || sources.look().map_err(|error| error.to_string()))
@@ -114,8 +115,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let library = Library::start(loader, engine.clone(), table.clone(), budget_bytes, look)?;
     let library = Arc::new(library);
     let tenants = Arc::new(Tenants::new(&settings));
+    let tuning = options.tuning.database().map(|database| {
+        let (engine, library) = (engine.clone(), library.clone());
+        Arc::new(KernelTuning::new(TuningHost { engine, library, device, units, database }))
+    });
     let server = Server::start(
-        &listening::server_options(options, &settings.server, tenants.clone()),
+        &ServerOptions {
+            tuning: tuning.clone(),
+            ..listening::server_options(options, &settings.server, tenants.clone())
+        },
         engine,
         table.clone(),
         library.clone(),
@@ -127,6 +135,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     signals.wait();
     progress::note("stopping: what was accepted is ended first");
     drop(watch);
+    tuning.iter().for_each(|tuning| tuning.end());
     if !server.stop() {
         progress::note("some requests had not ended in time");
     }

@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use weft_cuda::Precision;
-use weft_device::UnitSet;
+use weft_device::{TunableDevice, UnitSet};
 use weft_engine::{Engine, EngineDevice};
 use weft_repository::{DeviceKind, DeviceSettings, Settings};
 use weft_scheduler::{ProfileSet, ProfiledDevice, policies};
 use weft_server::{Loader, ModelTable, ProfileStore};
+use weft_tuner::tenant::HostDevice;
 
 use super::Options;
 use crate::commands::profile::bandwidth;
-use crate::device::{DeviceName, DeviceOptions, OpenDevice};
+use crate::device::{DeviceName, DeviceOptions, OpenDevice, SharedDevice};
 use crate::progress;
 use crate::tuning::TunedKernels;
 
@@ -27,6 +28,8 @@ pub(super) struct Opened {
     pub(super) engine: Arc<Engine>,
     pub(super) loader: Loader,
     pub(super) budget_bytes: u64,
+    pub(super) tunable: Arc<dyn TunableDevice>,
+    pub(super) units: UnitSet,
 }
 
 pub(super) fn open(
@@ -44,7 +47,7 @@ pub(super) fn open(
     };
     let units = units(&device, settings.device.units)?;
     let precision_of_device = device.precision();
-    let (device, load) = device.into_device();
+    let SharedDevice { device, tunable, load } = device.into_shared();
     let about = device.description();
     let memory_bytes = about.memory_bytes.context("how much memory the device has is not known")?;
     let budget_bytes = settings
@@ -63,7 +66,7 @@ pub(super) fn open(
         units.len()
     ));
     let on = EngineDevice {
-        device: device.clone(),
+        device: Arc::new(HostDevice::new(device.clone(), tunable.clone())),
         units: units.clone(),
         bandwidth_bytes_per_s,
         memory_bytes: budget_bytes,
@@ -91,11 +94,11 @@ pub(super) fn open(
         device,
         load: Box::new(move |name, graph, agreed| load(name, graph, agreed.map(precision))),
         precision: precision_of_device.to_string(),
-        units,
+        units: units.clone(),
         dimensions: options.dimensions.sizes(1),
         largest_batch: options.max_batch.max(1),
     };
-    Ok(Opened { engine: Arc::new(engine), loader, budget_bytes })
+    Ok(Opened { engine: Arc::new(engine), loader, budget_bytes, tunable, units })
 }
 
 /// The device that the command line names, else that of the settings; where that is any, a GPU if there is one.

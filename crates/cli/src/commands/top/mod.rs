@@ -3,7 +3,6 @@
 mod frame;
 mod partitions;
 mod screen;
-mod source;
 mod table;
 
 use std::time::Duration;
@@ -11,8 +10,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 
+use crate::administration::Administration;
 use crate::terminal;
-use source::Source;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -34,7 +33,7 @@ fn interval(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let source = Source::named(&options.address);
+    let source = Administration::named(&options.address);
     // Also where frames follow: a server that is not there is told on a plain line.
     let first = source.status()?;
     if options.once {

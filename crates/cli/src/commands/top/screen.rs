@@ -8,10 +8,14 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use weft_server::StatusDocument;
 
 use super::frame;
-use super::source::Source;
+use crate::administration::Administration;
 
 /// Shows frames until the user has seen enough, and leaves the terminal as it was.
-pub(super) fn run(source: &Source, first: StatusDocument, interval: Duration) -> Result<()> {
+pub(super) fn run(
+    source: &Administration,
+    first: StatusDocument,
+    interval: Duration,
+) -> Result<()> {
     let mut terminal = ratatui::try_init()?;
     let outcome = show(&mut terminal, source, first, interval);
     ratatui::restore();
@@ -20,7 +24,7 @@ pub(super) fn run(source: &Source, first: StatusDocument, interval: Duration) ->
 
 fn show(
     terminal: &mut DefaultTerminal,
-    source: &Source,
+    source: &Administration,
     first: StatusDocument,
     interval: Duration,
 ) -> Result<()> {

@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use weft_tuner::session::{Choice, Task};
 
 use super::message::ModelReport;
-use super::options::Options;
 use crate::bench::median;
 use crate::device::OpenDevice;
 use crate::tuning::{ContestSettings, Contestant, KernelSet, ModelSelection, Ring};
@@ -43,13 +42,13 @@ struct Untuned<'a> {
 impl<'a> Check<'a> {
     /// Prepares the models for a partition of a size.
     pub(super) fn prepare(
-        options: &'a Options,
+        selection: &'a ModelSelection,
         device: &'a OpenDevice,
         size: usize,
     ) -> Result<Self> {
         let units = device.as_tunable().disjoint_partitions(size);
         let units = units.first().context("there is no partition of the size")?;
-        let ModelSelection { models, batches, dimensions } = &options.selection;
+        let ModelSelection { models, batches, dimensions } = selection;
         let prepare = |name: &'a String| {
             let ring = Ring::open(device, name, dimensions, units)?;
             let enter = |&batch: &usize| {

@@ -8,6 +8,7 @@ mod report;
 mod supervisor;
 mod view;
 mod watching;
+mod while_serving;
 mod worker;
 
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     ensure!(options.trials > 0, "--trials must be at least 1");
     let is_count = (1..=MAX_WORKERS).contains(&options.workers);
     ensure!(is_count, "--workers must be between 1 and {MAX_WORKERS}");
+    if let Some(address) = &options.while_serving {
+        return while_serving::run(options, address);
+    }
     // What is wrong with the database is said once, before anything is started.
     drop(Database::open(&options.database()?)?);
     supervisor::run(options)

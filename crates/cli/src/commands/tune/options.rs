@@ -12,12 +12,39 @@ use weft_tuner::session::{CompileBudget, Part, Shard, Sharing, TuneOptions};
 
 use crate::device::DeviceOptions;
 use crate::duration;
+use crate::model_file::DimensionOptions;
 use crate::tuning::ModelSelection;
+
+/// What the server that serves has decided already.
+const NOT_WHILE_SERVING: [&str; 13] = [
+    "dimensions",
+    "device",
+    "precision",
+    "cores",
+    "sms",
+    "database",
+    "one_at_a_time",
+    "at_once",
+    "workers",
+    "mps",
+    "limit",
+    "random",
+    "seed",
+];
 
 #[derive(Args)]
 pub(crate) struct Options {
+    /// The models: ONNX files, or zoo:NAME; with --while-serving names of served ones, and all of them where none is given
+    #[arg(required_unless_present = "while_serving")]
+    pub(super) models: Vec<String>,
+    /// Batch sizes [default: 1; with --while-serving those that models are served at]
+    #[arg(long, value_delimiter = ',')]
+    pub(super) batches: Vec<usize>,
     #[command(flatten)]
-    pub(super) selection: ModelSelection,
+    dimensions: DimensionOptions,
+    /// Have the server that listens for administration at this address tune what it serves, beside serving it
+    #[arg(long, value_name = "URL", conflicts_with_all = NOT_WHILE_SERVING)]
+    pub(super) while_serving: Option<String>,
     #[command(flatten)]
     pub(super) device: DeviceOptions,
     /// Sizes of the partitions that the models will get, in cores of a CPU [default: 1]
@@ -71,6 +98,13 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// What is tuned where nothing is served.
+    pub(super) fn selection(&self) -> ModelSelection {
+        let batches = if self.batches.is_empty() { vec![1] } else { self.batches.clone() };
+        let (models, dimensions) = (self.models.clone(), self.dimensions.clone());
+        ModelSelection { models, batches, dimensions }
+    }
+
     /// The database that is read and written.
     pub(super) fn database(&self) -> Result<PathBuf> {
         match &self.database {

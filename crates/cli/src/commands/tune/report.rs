@@ -1,5 +1,7 @@
 //! What `weft tune` found, for people and for machines.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use super::message::SizeReport;
@@ -32,8 +34,8 @@ pub(super) fn joined(finals: Vec<SizeReport>, screened: &[SizeReport]) -> Vec<Si
     finals.into_iter().map(join).collect()
 }
 
-/// Prints what was found, as asked for.
-pub(super) fn print(options: &Options, reports: &[SizeReport]) -> Result<()> {
+/// Prints what was found, as asked for, and the file that has it.
+pub(super) fn print(options: &Options, reports: &[SizeReport], database: &Path) -> Result<()> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(reports)?);
         return Ok(());
@@ -45,7 +47,7 @@ pub(super) fn print(options: &Options, reports: &[SizeReport]) -> Result<()> {
         }
         println!("\n{}", summary(report));
     }
-    println!("in {}", options.database()?.display());
+    println!("in {}", database.display());
     Ok(())
 }
 

@@ -46,7 +46,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     };
     supervisor.view.clear();
     reports.sort_by_key(|report| report.partition_size);
-    report::print(options, &reports)?;
+    report::print(options, &reports, &options.database()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -68,7 +68,7 @@ struct Supervisor<'a> {
 impl Supervisor<'_> {
     /// Runs one process for each role until all have done theirs.
     fn run(&mut self, roles: &[Role]) -> Result<Vec<SizeReport>> {
-        self.view.show(roles.len());
+        self.view.show((1..=roles.len()).map(|number| format!("worker {number}")));
         let (sender, events) = channel();
         for (number, role) in roles.iter().enumerate() {
             self.start(number, *role, &sender)?;

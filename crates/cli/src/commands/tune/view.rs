@@ -20,19 +20,20 @@ impl View {
         Self { all, bars: Vec::new(), start: Instant::now() }
     }
 
-    /// Shows so many processes.
-    pub(super) fn show(&mut self, workers: usize) {
+    /// Shows processes by their names.
+    pub(super) fn show(&mut self, names: impl IntoIterator<Item = String>) {
         self.bars.iter().for_each(ProgressBar::finish_and_clear);
         let template = "{prefix} {bar:28} {pos:>5}/{len:<5} {msg}";
         let style = ProgressStyle::with_template(template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ");
         self.start = Instant::now();
-        self.bars = (0..workers)
-            .map(|number| {
+        self.bars = names
+            .into_iter()
+            .map(|name| {
                 let bar = self.all.add(ProgressBar::new(0));
                 bar.set_style(style.clone());
-                bar.set_prefix(format!("worker {}", number + 1));
+                bar.set_prefix(name);
                 bar
             })
             .collect();

@@ -70,7 +70,8 @@ fn tune_size(
 ) -> Result<SizeReport> {
     let tunable = device.as_tunable();
     let platform = tunable.platform();
-    let mut tasks = options.selection.tasks(device, size)?;
+    let selection = options.selection();
+    let mut tasks = selection.tasks(device, size)?;
     if role.part == Part::Screening {
         tasks = role.shard.of(tasks).collect();
     }
@@ -92,7 +93,7 @@ fn tune_size(
         });
         // Cores have time for it while a GPU tries candidates, and none where they do so themselves.
         let is_beside = checks && matches!(device, OpenDevice::Cuda(_));
-        let prepared = is_beside.then(|| scope.spawn(|| Check::prepare(options, device, size)));
+        let prepared = is_beside.then(|| scope.spawn(|| Check::prepare(&selection, device, size)));
         let outcome = tune(tunable, assignment, &session, &watching, &STOP);
         drop(guard);
         let prepared =
@@ -102,7 +103,7 @@ fn tune_size(
     let mut models = Vec::new();
     let check_start = Instant::now();
     if checks && !STOP.is_asked() {
-        let check = prepared.unwrap_or_else(|| Check::prepare(options, device, size))?;
+        let check = prepared.unwrap_or_else(|| Check::prepare(&selection, device, size))?;
         let (reports, given_up) = check.run(&tasks, &mut outcome.choices)?;
         for task in given_up {
             if let Some(choice) = &outcome.choices[task] {

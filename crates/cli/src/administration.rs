@@ -1,4 +1,4 @@
-//! The server that is looked at.
+//! A server's port for administration, as commands talk to it.
 
 use std::env;
 use std::io::{Read, Write};
@@ -6,10 +6,15 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use weft_server::StatusDocument;
 
 /// How long a server may take to accept, and to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a server may take to do what changes it.
+const LONG_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The longest answer that is read.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
@@ -18,61 +23,104 @@ const MAX_ANSWER_BYTES: u64 = 64 << 20;
 const KEY_VARIABLE: &str = "WEFT_ADMIN_KEY";
 
 /// A server's port for administration.
-pub(super) struct Source {
+pub(crate) struct Administration {
     address: String,
     key: Option<String>,
 }
 
-impl Source {
+impl Administration {
     /// By HOST:PORT, or by an http:// address.
-    pub(super) fn named(address: &str) -> Self {
+    pub(crate) fn named(address: &str) -> Self {
         let address = address.strip_prefix("http://").unwrap_or(address).trim_end_matches('/');
         let key = env::var(KEY_VARIABLE).ok().filter(|key| !key.is_empty());
         Self { address: address.into(), key }
     }
 
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// What the server says of itself now.
-    pub(super) fn status(&self) -> Result<StatusDocument> {
-        let answer = self.get("/status").with_context(|| {
+    pub(crate) fn status(&self) -> Result<StatusDocument> {
+        self.get("/status")
+    }
+
+    /// The document at a path.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.ask("GET", path, "", PATIENCE)
+    }
+
+    /// Has the server change something, and the document that it answers with.
+    pub(crate) fn change<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Result<T> {
+        self.ask(method, path, body, LONG_PATIENCE)
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+        patience: Duration,
+    ) -> Result<T> {
+        let address = &self.address;
+        let answer = self.exchange(method, path, body, patience).with_context(|| {
             format!(
-                "no server answers at {}; `weft serve` says where it listens for administration",
-                self.address
+                "no server answers at {address}; `weft serve` says where it listens for administration"
             )
         })?;
         let (status, body) = parts(&answer)
-            .ok_or_else(|| anyhow!("what answers at {} does not speak HTTP", self.address))?;
+            .ok_or_else(|| anyhow!("what answers at {address} does not speak HTTP"))?;
         match status {
             "200" => serde_json::from_slice(body)
-                .with_context(|| format!("{} is not the status of a weft server", self.address)),
+                .with_context(|| format!("{address} answers unlike a weft server")),
             "401" | "403" => {
-                bail!("{} wants the key of an administrator in {KEY_VARIABLE}", self.address)
+                bail!("{address} wants the key of an administrator in {KEY_VARIABLE}")
             }
-            _ => {
-                bail!("{} answers with {status}: is it the port for administration?", self.address)
-            }
+            _ => match serde_json::from_slice::<Refused>(body) {
+                Ok(Refused { error }) => bail!("{address}: {error}"),
+                Err(_) => {
+                    bail!("{address} answers with {status}: is it the port for administration?")
+                }
+            },
         }
     }
 
-    fn get(&self, path: &str) -> Result<Vec<u8>> {
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+        patience: Duration,
+    ) -> Result<Vec<u8>> {
         let address = self.address.to_socket_addrs()?.next().context("it has no address")?;
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let key = match &self.key {
             Some(key) => format!("authorization: Bearer {key}\r\n"),
             None => String::new(),
         };
+        let (host, length) = (&self.address, body.len());
         // An answer to the older protocol comes in one piece.
-        let head = format!("GET {path} HTTP/1.0\r\nhost: {}\r\n{key}\r\n", self.address);
-        stream.write_all(head.as_bytes())?;
+        let request = format!(
+            "{method} {path} HTTP/1.0\r\nhost: {host}\r\ncontent-length: {length}\r\n{key}\r\n{body}"
+        );
+        stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
         Ok(answer)
     }
+}
+
+/// What a server says where it does not do what it is asked.
+#[derive(Deserialize)]
+struct Refused {
+    error: String,
 }
 
 /// The status and the body of an answer.
@@ -104,7 +152,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         drop(listener);
-        let error = Source::named(&format!("http://{address}/")).status().unwrap_err();
+        let error = Administration::named(&format!("http://{address}/")).status().unwrap_err();
         assert!(error.to_string().contains(&address), "{error}");
     }
 }

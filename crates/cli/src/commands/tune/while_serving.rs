@@ -1,0 +1,118 @@
+//! Tuning by a server of what it serves, beside serving it: begun here, watched from here.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use weft_server::{TunedOperator, TunedSize, TuningDocument, TuningRequest, TuningState};
+
+use super::message::{OperatorReport, Progress, SizeReport};
+use super::options::Options;
+use super::report;
+use super::view::View;
+use crate::administration::Administration;
+
+const PATH: &str = "/tuning";
+
+/// How often the server is asked how far it is.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(super) fn run(options: &Options, address: &str) -> Result<ExitCode> {
+    let server = Administration::named(address);
+    let request = serde_json::to_string(&TuningRequest {
+        models: options.models.clone(),
+        batches: options.batches.clone(),
+        budget_s: options.budget.map(|budget| budget.as_secs_f64()),
+        trials: Some(options.trials),
+        effort_ms: Some(options.effort),
+    })?;
+    let is_interrupted = watch_interruptions()?;
+    let mut document: TuningDocument = server.change("POST", PATH, &request)?;
+    let mut view = View::new();
+    view.show(["server".to_string()]);
+    let mut is_asked = false;
+    while document.state == TuningState::Running {
+        thread::sleep(LOOK);
+        if is_interrupted.load(Ordering::Relaxed) && !is_asked {
+            server.change::<TuningDocument>("DELETE", PATH, "")?;
+            is_asked = true;
+        }
+        document = server.get(PATH).context("what was found until now is kept")?;
+        if let Some(progress) = &document.progress {
+            view.update(0, &words(progress));
+        }
+    }
+    view.clear();
+    let reports: Vec<SizeReport> = document.reports.into_iter().map(SizeReport::from).collect();
+    report::print(options, &reports, Path::new(&document.database))?;
+    match document.error {
+        Some(error) => bail!("tuning has ended early, and what was found is kept: {error}"),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Becomes true when somebody interrupts this process, which lives on: it has the server end, and says what was found. A
+/// second interruption ends it.
+fn watch_interruptions() -> Result<Arc<AtomicBool>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let told = is_interrupted.clone();
+    thread::spawn(move || {
+        while runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            if told.swap(true, Ordering::Relaxed) {
+                std::process::exit(i32::from(crate::BAD_INPUT));
+            }
+        }
+    });
+    Ok(is_interrupted)
+}
+
+fn words(progress: &weft_server::TuningProgress) -> Progress {
+    let progress = progress.clone();
+    Progress {
+        size: progress.size,
+        phase: progress.phase,
+        done: progress.done,
+        expected: progress.expected,
+        best_us: progress.best_us,
+        untuned_us: progress.untuned_us,
+    }
+}
+
+impl From<TunedSize> for SizeReport {
+    fn from(size: TunedSize) -> Self {
+        Self {
+            partition_size: size.partition_size,
+            operators: size.operators.into_iter().map(OperatorReport::from).collect(),
+            trials: size.trials,
+            repeated: size.repeated,
+            wrong: size.wrong,
+            failed: size.failed,
+            benches: size.benches,
+            screening_s: size.screening_s,
+            finals_s: size.finals_s,
+            total_s: size.total_s,
+            compile_core_s: size.compile_core_s,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<TunedOperator> for OperatorReport {
+    fn from(operator: TunedOperator) -> Self {
+        Self {
+            operator: operator.operator,
+            precision: operator.precision,
+            occurrences: operator.occurrences,
+            candidates: operator.candidates,
+            kernel: operator.kernel,
+            time_us: operator.time_us,
+            untuned_time_us: operator.untuned_time_us,
+            trials: operator.trials,
+        }
+    }
+}

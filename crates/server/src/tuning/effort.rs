@@ -1,0 +1,61 @@
+//! How long a trial may take.
+
+use std::time::Duration;
+
+use weft_tuner::session::TuneOptions;
+
+use super::agenda::Served;
+use super::error::TuningError;
+
+/// The share of the tightest objective for which a trial may keep a partition busy, as for all without one.
+const BLOCKING: f64 = 0.25;
+
+/// How many times as long as it is timed a candidate's trial takes: its results are checked too.
+const TRIAL_LENGTH: f64 = 1.5;
+
+/// What timing a candidate takes at least.
+const LEAST_EFFORT: Duration = Duration::from_millis(1);
+
+/// How long candidates are timed: those that are tried first, and those that are left in the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TrialEffort {
+    pub(super) first: Duration,
+    pub(super) last: Duration,
+}
+
+impl TrialEffort {
+    /// What was asked for, or else what is usual; no more than the objectives of what is served leave room for, where trials
+    /// do not yield to it at once.
+    pub(super) fn beside(
+        served: &[Served],
+        asked: Option<Duration>,
+        yields: bool,
+    ) -> Result<Self, TuningError> {
+        let usual = TuneOptions::default();
+        let wanted = Self { first: asked.unwrap_or(usual.effort), last: usual.final_effort };
+        let objectives = served.iter().filter_map(|(name, model)| {
+            let slo = model.served.slo?;
+            Some((name, Duration::from_nanos(slo.latency.nanos())))
+        });
+        let Some((model, objective)) = objectives.min_by_key(|(_, latency)| *latency) else {
+            return Ok(wanted);
+        };
+        if yields {
+            return Ok(wanted);
+        }
+        let most = objective.mul_f64(BLOCKING / TRIAL_LENGTH);
+        if most < LEAST_EFFORT {
+            return Err(TuningError::NoRoom {
+                model: model.clone(),
+                objective_ms: objective.as_secs_f64() * 1e3,
+                least_ms: LEAST_EFFORT.as_secs_f64() * TRIAL_LENGTH * 1e3,
+            });
+        }
+        Ok(Self { first: wanted.first.min(most), last: wanted.last.min(most) })
+    }
+
+    /// What the longest trial takes.
+    pub(super) fn trial(self) -> Duration {
+        self.first.max(self.last).mul_f64(TRIAL_LENGTH)
+    }
+}
