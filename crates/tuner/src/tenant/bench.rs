@@ -13,7 +13,7 @@ use super::trials::{Trials, Turn, WantedTrial};
 /// How often a trial is handed in again that had its turn on a partition that is too small, and how long it rests before: a
 /// layout that serves no other than such partitions may be on its way to another one.
 const MOST_TURNS: usize = 100;
-const REST: Duration = Duration::from_millis(20);
+const REST: Duration = Duration::from_millis(10);
 
 pub(super) struct TenantBench {
     pub(super) trials: Arc<Trials>,

@@ -1,6 +1,7 @@
 //! Tuning sessions on a device whose times are made up, and known.
 
 mod device;
+mod tenant;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
