@@ -604,6 +604,55 @@ def ended_tuning(folder):
     expect("as one that hung", listed["platforms"][0]["hung"] > 0, listed)
 
 
+def tuning_while_serving(folder):
+    """A server tunes what it serves, under load, and another one that may not says so."""
+    database = os.path.join(folder, "serving.db")
+    models = os.path.join(folder, "served")
+    os.mkdir(models)
+    for name in ("tiny_resnet", "tiny_vgg"):
+        good("a model to serve", "zoo", name, "-o", os.path.join(models, name + ".onnx"))
+    with open(os.path.join(models, "weft.toml"), "w") as file:
+        file.write("[models.tiny_resnet]\nslo_ms = 250\n")
+
+    def serving(*options):
+        command = [WEFT, "serve", models, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder, *options]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "WEFT_TUNING_DB": database})
+        address = next(line for line in server.stderr if "http://" in line).split("http://")[1].split(",")[0]
+        return server, address, next(line for line in server.stderr if "traces on http://" in line).split("http://")[1].strip()
+
+    server, address, admin = serving()
+    try:
+        beside = ("tune", "--while-serving", f"http://{admin}", "--effort", 1)
+        bad("tune what is not served", *beside, "unheard", says="no model 'unheard' is served")
+        bad("the server has its device", *beside, "--device", "cpu", says="cannot be used with")
+        long = subprocess.Popen([WEFT, *map(str, beside), "--trials", "4096"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.time() + 20
+        while "measured" not in run("tuning", "list", "--json", "--database", database).stdout and time.time() < deadline:
+            time.sleep(0.1)
+        bad("two sessions at once", *beside, says="tuning is under way")
+        long.send_signal(signal.SIGINT)
+        output, errors = long.communicate(timeout=30)
+        expect("an interruption ends the session", long.returncode == 0 and database in output, (output, errors))
+        load = subprocess.Popen([WEFT, "load", address, "--model", "tiny_resnet", "--rate", "40", "--slo", "250ms", "--seconds", "3", "--check=1e-3", "--json", "-"], stdout=subprocess.PIPE, text=True)
+        report = json.loads(good("tune while serving", *beside, "tiny_resnet", "--batches", 1, "--trials", 6, "--json").stdout)
+        of_load = json.loads(load.communicate(timeout=30)[0])["models"][0]
+        expect("the objective holds meanwhile", of_load["attainment"] >= 0.98 and of_load["answered"] == of_load["due"], of_load["latency_us"])
+        expect("all is decided", report and all(operator["kernel"] for size in report for operator in size["operators"]), report)
+        listed = json.loads(good("what was tuned beside", "tuning", "list", "--json", "--database", database).stdout)
+        expect("choices of a server are kept", listed["platforms"][0]["choices"] >= len(report[0]["operators"]), listed)
+    finally:
+        server.terminate()
+        server.wait()
+    server, address, admin = serving("--untuned")
+    try:
+        bad("a server that does not tune", "tune", "--while-serving", admin, says="does not tune")
+    finally:
+        server.terminate()
+        server.wait()
+    bad("tune beside nothing", "tune", "--while-serving", "127.0.0.1:1", says="no server answers at 127.0.0.1:1")
+    bad("neither models nor a server", "tune", says="required")
+
+
 def bad_tuning(folder):
     broken = os.path.join(folder, "no-database.db")
     with open(broken, "wb") as file:
@@ -650,6 +699,7 @@ with tempfile.TemporaryDirectory() as folder:
     bad_tuning_databases(folder)
     tuning(folder)
     ended_tuning(folder)
+    tuning_while_serving(folder)
     bad_tuning(folder)
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weft_scheduler::plan::Slo;
-use weft_scheduler::{PredictionError, Span, Time, UnitMask};
+use weft_scheduler::{ModelId, PredictionError, Span, Time, UnitMask};
 
 use crate::model::{EngineModel, ModelKey};
 use crate::service::{Layer, Service};
@@ -61,6 +61,8 @@ pub struct ModelStatus {
     pub slo: Option<Slo>,
     /// Rows that wait to be run.
     pub waiting: usize,
+    /// Rows that have come each second of late, where the policy follows that.
+    pub rate_per_s: Option<f64>,
 }
 
 pub(crate) fn of(shared: &Shared, units: u32) -> EngineStatus {
@@ -70,14 +72,14 @@ pub(crate) fn of(shared: &Shared, units: u32) -> EngineStatus {
     EngineStatus {
         units,
         partitions: current().flat_map(|service| partitions(service, now)).collect(),
-        models: current().flat_map(models).collect(),
+        models: current().flat_map(|service| models(service, now)).collect(),
         prediction_error: current().find_map(|service| service.policy.prediction_error()),
         is_changing: !services.next.is_empty() || current().any(|service| service.outstanding > 0),
     }
 }
 
 fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
-    let key = |model: weft_scheduler::ModelId| service.models[model.index()].key;
+    let key = |model: ModelId| service.models[model.index()].key;
     let duration = |span: Span| Duration::from_nanos(span.nanos());
     let active = service.partitions.iter().filter(|(_, partition)| partition.is_active);
     let mut partitions: Vec<PartitionStatus> = active
@@ -98,13 +100,14 @@ fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
     partitions
 }
 
-fn models(service: &Service) -> Vec<ModelStatus> {
-    let status = |model: &EngineModel| ModelStatus {
+fn models(service: &Service, now: Time) -> Vec<ModelStatus> {
+    let status = |(id, model): (u32, &EngineModel)| ModelStatus {
         model: model.key,
         slo: model.served.slo,
         waiting: service.queued(model.key),
+        rate_per_s: service.policy.rate_per_s(ModelId(id), now),
     };
-    service.models.iter().map(status).collect()
+    (0u32..).zip(service.models.iter()).map(status).collect()
 }
 
 /// Rows of a model that wait or run.

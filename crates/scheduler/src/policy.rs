@@ -116,6 +116,12 @@ pub trait Policy: Send {
         None
     }
 
+    /// How many requests per second have come for a model of late; `None` where it does not follow that.
+    fn rate_per_s(&self, model: ModelId, now: Time) -> Option<f64> {
+        let _ = (model, now);
+        None
+    }
+
     /// Reacts to what happened by appending what is to be done.
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>);
 }

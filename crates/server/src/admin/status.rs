@@ -169,7 +169,7 @@ fn model(
 }
 
 fn partition_of(partition: &PartitionStatus, table: &ModelTable) -> PartitionDocument {
-    let name = |key| table.of_key(key).map(|entry| entry.name.clone());
+    let name = |key| table.name_of(key);
     let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
     let running = partition.running.and_then(|running| {
         Some(RunningDocument {

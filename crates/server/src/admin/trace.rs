@@ -94,7 +94,7 @@ impl<'a> Trace<'a> {
     }
 
     fn name(&self, model: ModelKey) -> String {
-        self.table.of_key(model).map_or("served no more".into(), |entry| entry.name.clone())
+        self.table.name_of(model).unwrap_or_else(|| "served no more".into())
     }
 
     /// A queue is so long; written where that has changed.

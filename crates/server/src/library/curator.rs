@@ -25,6 +25,9 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 const DRAIN_POLL: Duration = Duration::from_millis(2);
 
+/// What is expected of a version that is served no more: its requests are counted where they will go.
+const LEAVING_PER_S: f64 = 0.01;
+
 /// Told what came of a command.
 pub(super) type Done = Sender<Result<(), ServeError>>;
 
@@ -55,6 +58,8 @@ pub(super) struct Curator {
     pub(super) shelf: Shelf,
     /// A model that clients do not see.
     pub(super) guest: Option<EngineModel>,
+    /// How often each version was asked for when something was last to be changed: a new layout is made for that.
+    pub(super) rates_per_s: BTreeMap<ModelVersion, f64>,
 }
 
 /// Which versions there are, and where each is.
@@ -84,6 +89,7 @@ impl Curator {
     }
 
     fn obey(&mut self, command: Command) {
+        self.note_rates();
         let (outcome, done) = match command {
             Command::Apply(repository, done) => {
                 // By settings that are wrong nothing is wanted, and nothing is taken away.
@@ -123,6 +129,16 @@ impl Curator {
         let _ = done.send(outcome);
     }
 
+    fn note_rates(&mut self) {
+        let models = self.engine.status().models;
+        let rate_of = |resident: &Resident| {
+            models.iter().find(|model| model.model == resident.model.key)?.rate_per_s
+        };
+        let residents = self.shelf.residents.iter();
+        let rates = residents.filter_map(|(it, resident)| Some((it.clone(), rate_of(resident)?)));
+        self.rates_per_s = rates.collect();
+    }
+
     fn known(&self, name: &str) -> Result<(), ServeError> {
         let is_known = self.shelf.wanted.keys().any(|version| version.name == name);
         if is_known { Ok(()) } else { Err(ServeError::UnknownModel(name.into())) }
@@ -151,7 +167,10 @@ impl Curator {
             let guest = std::mem::replace(&mut self.guest, before);
             let model = guest.map_or_else(String::new, |guest| guest.loaded.name().into());
             ServeError::Unavailable { model, reason: error.to_string() }
-        })
+        })?;
+        let name_of = |guest: &EngineModel| (guest.key, guest.loaded.name().to_string());
+        self.table.host(self.guest.as_ref().map(name_of));
+        Ok(())
     }
 
     /// Has residents prepared with the kernels that the device takes now, beside what they are served with until then.
@@ -323,7 +342,7 @@ impl Curator {
     /// Serves what is resident and what is leaving. Where a newcomer cannot be prepared it fails alone.
     fn serve_with(&mut self, before: &BTreeMap<ModelVersion, Resident>, leaving: &[Resident]) {
         let with_leaving = |mut models: Vec<EngineModel>| {
-            models.extend(leaving.iter().map(|resident| resident.model.clone()));
+            models.extend(leaving.iter().map(|resident| asked_for(&resident.model, LEAVING_PER_S)));
             models
         };
         if self.engine.serve(with_leaving(self.served_models())).is_ok() {
@@ -350,8 +369,12 @@ impl Curator {
     }
 
     fn served_models(&self) -> Vec<EngineModel> {
-        let residents = self.shelf.residents.values().map(|resident| &resident.model);
-        residents.chain(&self.guest).cloned().collect()
+        let residents = self.shelf.residents.iter().map(|(version, resident)| {
+            let agreed = resident.model.served.expected_per_s;
+            let seen = self.rates_per_s.get(version).copied().unwrap_or_default();
+            asked_for(&resident.model, agreed.max(seen))
+        });
+        residents.chain(self.guest.clone()).collect()
     }
 
     /// Sends clients to what is resident.
@@ -381,6 +404,13 @@ impl Curator {
         let entries = self.shelf.wanted.keys().map(entry).collect();
         *self.index.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = entries;
     }
+}
+
+/// A model that is expected to be asked for so often.
+fn asked_for(model: &EngineModel, expected_per_s: f64) -> EngineModel {
+    let mut model = model.clone();
+    model.served.expected_per_s = expected_per_s;
+    model
 }
 
 /// Every version that is to be served.

@@ -6,6 +6,7 @@ mod loading;
 mod profiles;
 mod residency;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,6 +57,7 @@ impl Library {
             taken_bytes: taken_bytes.clone(),
             shelf: Shelf::default(),
             guest: None,
+            rates_per_s: BTreeMap::new(),
         };
         let (commands, received) = channel();
         thread::Builder::new()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use weft_engine::{LaunchRecord, ModelKey, Observer};
 use weft_scheduler::UnitMask;
 
@@ -15,6 +15,8 @@ use crate::metrics::Metrics;
 #[derive(Debug, Default)]
 pub struct ModelTable {
     models: ArcSwap<Models>,
+    /// What the engine serves besides, which clients do not find, and what people see it as.
+    guest: ArcSwapOption<(ModelKey, String)>,
     metrics: Metrics,
 }
 
@@ -72,6 +74,18 @@ impl ModelTable {
     /// The version that the engine knows by a key, where it is served.
     pub(crate) fn of_key(&self, key: ModelKey) -> Option<Arc<ModelEntry>> {
         self.models.load().by_key.get(&key).cloned()
+    }
+
+    /// What people see as the model that the engine knows by a key, where it is served.
+    pub(crate) fn name_of(&self, key: ModelKey) -> Option<String> {
+        let guest = self.guest.load();
+        let guest = guest.as_ref().filter(|guest| guest.0 == key);
+        guest.map(|guest| guest.1.clone()).or_else(|| Some(self.of_key(key)?.name.clone()))
+    }
+
+    /// The engine serves this besides from now on, or nothing.
+    pub(crate) fn host(&self, guest: Option<(ModelKey, String)>) {
+        self.guest.store(guest.map(Arc::new));
     }
 
     /// What is counted of all models.

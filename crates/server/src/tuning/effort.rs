@@ -35,27 +35,49 @@ impl TrialEffort {
         let wanted = Self { first: asked.unwrap_or(usual.effort), last: usual.final_effort };
         let objectives = served.iter().filter_map(|(name, model)| {
             let slo = model.served.slo?;
-            Some((name, Duration::from_nanos(slo.latency.nanos())))
+            Some((name.as_str(), Duration::from_nanos(slo.latency.nanos())))
         });
-        let Some((model, objective)) = objectives.min_by_key(|(_, latency)| *latency) else {
-            return Ok(wanted);
-        };
-        if yields {
-            return Ok(wanted);
+        match objectives.min_by_key(|(_, latency)| *latency) {
+            Some((model, objective)) if !yields => wanted.within(model, objective),
+            _ => Ok(wanted),
         }
+    }
+
+    /// No more than the objective of a model leaves room for.
+    fn within(self, model: &str, objective: Duration) -> Result<Self, TuningError> {
         let most = objective.mul_f64(BLOCKING / TRIAL_LENGTH);
         if most < LEAST_EFFORT {
             return Err(TuningError::NoRoom {
-                model: model.clone(),
+                model: model.into(),
                 objective_ms: objective.as_secs_f64() * 1e3,
                 least_ms: LEAST_EFFORT.as_secs_f64() * TRIAL_LENGTH * 1e3,
             });
         }
-        Ok(Self { first: wanted.first.min(most), last: wanted.last.min(most) })
+        Ok(Self { first: self.first.min(most), last: self.last.min(most) })
     }
 
     /// What the longest trial takes.
     pub(super) fn trial(self) -> Duration {
         self.first.max(self.last).mul_f64(TRIAL_LENGTH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_keeps_a_partition_busy_for_a_quarter_of_the_tightest_objective_at_most() {
+        let ms = Duration::from_millis;
+        let wanted = TrialEffort { first: ms(30), last: ms(12) };
+        assert_eq!(wanted.within("model", ms(1000)).unwrap(), wanted);
+        for objective in [ms(6), ms(25), ms(100)] {
+            let effort = wanted.within("model", objective).unwrap();
+            let rounding = Duration::from_nanos(10);
+            assert!(effort.trial() <= objective / 4 + rounding, "{objective:?}: {effort:?}");
+            assert!(effort.first >= LEAST_EFFORT && effort.last >= LEAST_EFFORT);
+        }
+        let refused = wanted.within("model", ms(5)).unwrap_err().to_string();
+        assert!(refused.contains("'model' is 5 ms"), "{refused}");
     }
 }

@@ -201,6 +201,11 @@ impl Policy for Weft {
         self.serving.latency().error_overall()
     }
 
+    fn rate_per_s(&self, model: ModelId, now: Time) -> Option<f64> {
+        let mut rate = *self.rates.get(model.index())?;
+        Some(rate.per_s(now))
+    }
+
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
         match event {
             Event::Started => {
