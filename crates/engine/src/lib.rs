@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use weft_device::{Device, UnitSet};
 use weft_ir::Value;
-use weft_scheduler::{Policy, ServedDevice, Time};
+use weft_scheduler::{Layout, Policy, ServedDevice, Time};
 
 pub use beside::spawn as spawn_beside;
 pub use call::{Answer, Claim, Reply, Submission};
@@ -101,15 +101,19 @@ impl Engine {
     /// [drain](Engine::waiting) first. Where the models cannot be made ready, those before go on being served.
     pub fn serve(&self, models: Vec<EngineModel>) -> Result<(), StartError> {
         let _one_after_another = lock(&self.changing);
+        let layouts = self.layouts();
         let services = self.layers(models).into_iter().map(|(layer, models)| {
             let generation = Generation(self.generation.fetch_add(1, Ordering::Relaxed) + 1);
-            let policy = (self.make_policy)(ServedDevice {
+            let mut policy = (self.make_policy)(ServedDevice {
                 models: models.iter().map(|model| model.served.clone()).collect(),
                 units: self.units,
                 bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
                 memory_bytes: self.memory_bytes,
                 can_interrupt: self.can_interrupt,
             });
+            if let Some((_, layout)) = layouts.iter().find(|(other, _)| *other == layer) {
+                policy.start_from(layout.clone());
+            }
             Service::new(generation, layer, policy, models.into())
         });
         let outcome = self.shared.change_to(services.collect());
@@ -117,6 +121,15 @@ impl Engine {
         let current = self.shared.services().current.iter().map(|it| it.generation).min();
         self.shared.preparer.keep_from(current.unwrap_or(Generation(u64::MAX)));
         outcome.map_err(Into::into)
+    }
+
+    /// How large the partitions are that serve something, by layer.
+    fn layouts(&self) -> Vec<(Layer, Layout)> {
+        let services = self.shared.services();
+        let current = services.current.iter().filter(|service| !service.models.is_empty());
+        current
+            .filter_map(|service| Some((service.layer, service.policy.layout()?.clone())))
+            .collect()
     }
 
     /// Which models are served in which layer: those without an objective in the background of the others, where the

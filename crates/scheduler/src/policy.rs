@@ -2,7 +2,7 @@
 
 use crate::identity::ModelId;
 use crate::latency::PredictionError;
-use crate::layout::{LayoutFound, LayoutTask};
+use crate::layout::{Layout, LayoutFound, LayoutTask};
 use crate::request::{Request, RequestId};
 use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
@@ -120,6 +120,17 @@ pub trait Policy: Send {
     fn rate_per_s(&self, model: ModelId, now: Time) -> Option<f64> {
         let _ = (model, now);
         None
+    }
+
+    /// How large its partitions are; `None` where it knows no layouts, or has none yet.
+    fn layout(&self) -> Option<&Layout> {
+        None
+    }
+
+    /// Told before it starts how large the partitions of the policy in whose place it comes are, so that it changes them
+    /// only where that is worth it.
+    fn start_from(&mut self, layout: Layout) {
+        let _ = layout;
     }
 
     /// Reacts to what happened by appending what is to be done.

@@ -51,6 +51,8 @@ pub struct Weft {
     pool: Pool,
     /// The layout that serves, and its partitions.
     layout: Option<Layout>,
+    /// That of the policy in whose place this one comes, until it has one.
+    inherited: Option<Layout>,
     present: Vec<ServingPartition>,
     next: Option<Transition>,
     /// Requests per second of each model when a layout was last searched for, and when that was.
@@ -84,6 +86,7 @@ impl Weft {
             rates: rates.collect(),
             pool: Pool::default(),
             layout: None,
+            inherited: None,
             present: Vec::new(),
             next: None,
             planned_for_per_s: vec![0.0; device.models.len()],
@@ -137,7 +140,7 @@ impl Weft {
             per_s,
             corrections: models().map(|model| latency.correction(model)).collect(),
             spreads: models().map(|model| latency.spread(model)).collect(),
-            present: self.layout.clone(),
+            present: self.layout.as_ref().or(self.inherited.as_ref()).cloned(),
         })));
     }
 
@@ -149,7 +152,10 @@ impl Weft {
             let later = present.later - found.lost.later;
             now > WORTH_NOW || (now > -WORTH_NOW && later > WORTH_LATER)
         });
-        if self.layout.is_none() || (is_worth_it && self.layout.as_ref() != Some(&found.layout)) {
+        let inherited = self.inherited.take().filter(|_| !is_worth_it);
+        if self.layout.is_none() {
+            self.prepare(inherited.unwrap_or_else(|| found.layout.clone()), now, actions);
+        } else if is_worth_it && self.layout.as_ref() != Some(&found.layout) {
             self.prepare(found.layout.clone(), now, actions);
         }
     }
@@ -201,6 +207,14 @@ impl Policy for Weft {
         self.serving.latency().error_overall()
     }
 
+    fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
+    }
+
+    fn start_from(&mut self, layout: Layout) {
+        self.inherited = Some(layout);
+    }
+
     fn rate_per_s(&self, model: ModelId, now: Time) -> Option<f64> {
         let mut rate = *self.rates.get(model.index())?;
         Some(rate.per_s(now))
@@ -230,5 +244,52 @@ impl Policy for Weft {
             }
             Event::Woken => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::random_devices::device_with;
+
+    /// The layout that a policy begins with, which may know that of the one before it.
+    fn first_layout(device: ServedDevice, before: Option<Vec<u32>>) -> Vec<u32> {
+        let mut policy = Weft::new(device);
+        if let Some(before) = before {
+            policy.start_from(Layout::new(before));
+        }
+        assert_eq!(policy.layout(), None);
+        let mut actions = Vec::new();
+        policy.react(Event::Started, Time::START, &mut actions);
+        let planned = actions.drain(..).find_map(|action| match action {
+            Action::Plan(task) => Some(Box::new(task.solve())),
+            _ => None,
+        });
+        let planned = planned.expect("it plans first");
+        policy.react(Event::Planned(planned), Time::START, &mut actions);
+        let wanted: Vec<PartitionId> = actions.iter().filter_map(prepared).collect();
+        for partition in wanted {
+            policy.react(Event::Prepared(partition), Time::START, &mut actions);
+        }
+        policy.layout().expect("all is prepared").sizes().to_vec()
+    }
+
+    fn prepared(action: &Action) -> Option<PartitionId> {
+        match action {
+            Action::Prepare { partition, .. } => Some(*partition),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_policy_begins_with_the_layout_before_it_unless_another_is_worth_it() {
+        let light = || device_with(&[(1.0, 50.0)], 4);
+        assert_eq!(first_layout(light(), None), [4]);
+        assert_eq!(first_layout(light(), Some(vec![2, 2])), [2, 2]);
+        // Single items take as long on one unit as on all, so that one partition cannot carry this.
+        let heavy = || device_with(&[(2500.0, 4.0)], 4);
+        let found = first_layout(heavy(), None);
+        assert!(found.len() > 1, "{found:?}");
+        assert!(first_layout(heavy(), Some(vec![4])).len() > 1);
     }
 }
