@@ -21,6 +21,8 @@ const LEAST_EFFORT: Duration = Duration::from_millis(1);
 pub(super) struct TrialEffort {
     pub(super) first: Duration,
     pub(super) last: Duration,
+    /// What a trial may take, where it does not yield.
+    pub(super) longest: Option<Duration>,
 }
 
 impl TrialEffort {
@@ -32,7 +34,8 @@ impl TrialEffort {
         yields: bool,
     ) -> Result<Self, TuningError> {
         let usual = TuneOptions::default();
-        let wanted = Self { first: asked.unwrap_or(usual.effort), last: usual.final_effort };
+        let first = asked.unwrap_or(usual.effort);
+        let wanted = Self { first, last: usual.final_effort, longest: None };
         let objectives = served.iter().filter_map(|(name, model)| {
             let slo = model.served.slo?;
             Some((name.as_str(), Duration::from_nanos(slo.latency.nanos())))
@@ -53,7 +56,8 @@ impl TrialEffort {
                 least_ms: LEAST_EFFORT.as_secs_f64() * TRIAL_LENGTH * 1e3,
             });
         }
-        Ok(Self { first: self.first.min(most), last: self.last.min(most) })
+        let longest = Some(objective.mul_f64(BLOCKING));
+        Ok(Self { first: self.first.min(most), last: self.last.min(most), longest })
     }
 
     /// What the longest trial takes.
@@ -69,8 +73,9 @@ mod tests {
     #[test]
     fn a_trial_keeps_a_partition_busy_for_a_quarter_of_the_tightest_objective_at_most() {
         let ms = Duration::from_millis;
-        let wanted = TrialEffort { first: ms(30), last: ms(12) };
-        assert_eq!(wanted.within("model", ms(1000)).unwrap(), wanted);
+        let wanted = TrialEffort { first: ms(30), last: ms(12), longest: None };
+        let longest = Some(ms(250));
+        assert_eq!(wanted.within("model", ms(1000)).unwrap(), TrialEffort { longest, ..wanted });
         for objective in [ms(6), ms(25), ms(100)] {
             let effort = wanted.within("model", objective).unwrap();
             let rounding = Duration::from_nanos(10);

@@ -1,6 +1,7 @@
 //! The model of trials, as the engine serves it beside the others.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weft_device::DeviceError;
@@ -41,17 +42,69 @@ pub(super) fn guest(
     })
 }
 
+/// How many trials may take longer than they may before the session ends: the first of an operator has more to do.
+const MAX_OVERLONG: usize = 8;
+
 /// Turns that an engine gives.
 pub(super) struct EngineTurns {
-    pub(super) engine: Arc<Engine>,
-    pub(super) model: ModelKey,
+    engine: Arc<Engine>,
+    model: ModelKey,
+    patience: Patience,
+}
+
+impl EngineTurns {
+    /// Turns for the model of trials, each of which may take so long.
+    pub(super) fn new(engine: Arc<Engine>, model: ModelKey, longest: Option<Duration>) -> Self {
+        Self { engine, model, patience: Patience { longest, overlong: AtomicUsize::new(0) } }
+    }
 }
 
 impl Turns for EngineTurns {
     fn take(&self, inputs: Vec<Value>) -> Result<(), DeviceError> {
         match self.engine.infer(self.model, inputs) {
-            Ok(_) => Ok(()),
+            Ok(answer) => self.patience.endure(answer.ran).map_err(DeviceError::Failed),
             Err(error) => Err(DeviceError::Failed(format!("a trial got no turn: {error}"))),
         }
+    }
+}
+
+/// Counts trials that hold others up for longer than their objectives leave room for.
+struct Patience {
+    /// `None` where trials yield at once.
+    longest: Option<Duration>,
+    overlong: AtomicUsize,
+}
+
+impl Patience {
+    /// Fails where too many have taken too long.
+    fn endure(&self, took: Duration) -> Result<(), String> {
+        let Some(longest) = self.longest.filter(|&longest| took > longest) else { return Ok(()) };
+        if self.overlong.fetch_add(1, Ordering::Relaxed) < MAX_OVERLONG {
+            return Ok(());
+        }
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        Err(format!(
+            "trials hold up what is served: one took {:.1} ms, and {:.1} ms are a quarter of the tightest objective",
+            ms(took),
+            ms(longest)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_after_some_trials_that_take_too_long() {
+        let ms = Duration::from_millis;
+        let patience = |longest| Patience { longest, overlong: AtomicUsize::new(0) };
+        let with_limit = patience(Some(ms(3)));
+        assert!((0..100).all(|_| with_limit.endure(ms(3)).is_ok()));
+        assert!((0..MAX_OVERLONG).all(|_| with_limit.endure(ms(9)).is_ok()));
+        let ended = with_limit.endure(ms(9)).unwrap_err();
+        assert!(ended.contains("took 9.0 ms") && ended.contains("3.0 ms"), "{ended}");
+        let without = patience(None);
+        assert!((0..100).all(|_| without.endure(ms(900)).is_ok()));
     }
 }

@@ -118,7 +118,7 @@ impl Session {
             .filter(|partition| partition.models.contains(&key))
             .map(|partition| units_of(&host.units, partition.units))
             .filter(|units| host.device.size_of(units) >= share.size);
-        let turns = Arc::new(EngineTurns { engine: host.engine.clone(), model: key });
+        let turns = Arc::new(EngineTurns::new(host.engine.clone(), key, self.effort.longest));
         let device =
             TenantDevice::new(host.device.clone(), trial_model, turns, places.collect(), &tasks);
         let size = share.size;
