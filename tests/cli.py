@@ -616,11 +616,11 @@ def tuning_while_serving(folder):
 
     def serving(*options):
         command = [WEFT, "serve", models, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder, *options]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "WEFT_TUNING_DB": database})
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         address = next(line for line in server.stderr if "http://" in line).split("http://")[1].split(",")[0]
         return server, address, next(line for line in server.stderr if "traces on http://" in line).split("http://")[1].strip()
 
-    server, address, admin = serving()
+    server, address, admin = serving("--tuning-database", database)
     try:
         beside = ("tune", "--while-serving", f"http://{admin}", "--effort", 1)
         bad("tune what is not served", *beside, "unheard", says="no model 'unheard' is served")

@@ -52,6 +52,20 @@ impl TuningOptions {
         }
     }
 
+    /// Like [`Self::apply`], for those who may tune later: a database that is not there yet is only mentioned.
+    pub(crate) fn apply_if_there(&self, device: &OpenDevice) -> Result<Option<TunedKernels>> {
+        match &self.tuning_database {
+            Some(path) if !path.exists() => {
+                progress::note(format!(
+                    "weft: nothing is tuned yet: there is no {}",
+                    path.display()
+                ));
+                Ok(None)
+            }
+            _ => self.apply(device),
+        }
+    }
+
     /// Has the device take the kernels that were tuned for it; `None` where there are none. A database that nobody asked
     /// for and that cannot be read is only mentioned.
     pub(crate) fn apply(&self, device: &OpenDevice) -> Result<Option<TunedKernels>> {

@@ -38,7 +38,7 @@ pub(super) fn open(
     table: Arc<ModelTable>,
 ) -> Result<Opened> {
     let device = open_device(options, &settings.device)?;
-    let tuned = options.tuning.apply(&device)?;
+    let tuned = options.tuning.apply_if_there(&device)?;
     let profiles = options.profiles.as_ref().or(settings.device.profiles.as_ref());
     let given = profiles.map(|path| read_profiles(path)).transpose()?;
     let bandwidth_bytes_per_s = match &given {
