@@ -46,6 +46,5 @@ pub use shared_memory::RegionError;
 pub use spans::ExportError;
 pub use tenants::{Tenants, WouldOpen};
 pub use tuning::{
-    KernelTuning, TunedOperator, TunedSize, TuningDocument, TuningError, TuningHost,
-    TuningProgress, TuningRequest, TuningState,
+    KernelTuning, TuningDocument, TuningError, TuningHost, TuningRequest, TuningState,
 };

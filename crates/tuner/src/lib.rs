@@ -5,6 +5,7 @@ pub mod cost_model;
 pub mod database;
 mod experience;
 mod recorder;
+pub mod report;
 pub mod search;
 pub mod session;
 pub mod tenant;

@@ -44,11 +44,7 @@ impl ModelSelection {
             for operators in found {
                 let operators = operators.map_err(|_| anyhow!("{name} could not be looked at"))?;
                 for operator in operators? {
-                    let occurrences = operator.occurrences() as f64;
-                    match tasks.iter_mut().find(|task| task.operator.key() == operator.key()) {
-                        Some(task) => task.occurrences += occurrences,
-                        None => tasks.push(Task { operator, occurrences, known: Vec::new() }),
-                    }
+                    Task::add(&mut tasks, operator);
                 }
             }
         }

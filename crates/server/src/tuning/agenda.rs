@@ -88,11 +88,7 @@ fn tasks(
         }
         for shapes in all_shapes {
             for operator in device.operators(&*model.loaded, &shapes, size)? {
-                let occurrences = operator.occurrences() as f64;
-                match tasks.iter_mut().find(|task| task.operator.key() == operator.key()) {
-                    Some(task) => task.occurrences += occurrences,
-                    None => tasks.push(Task { operator, occurrences, known: Vec::new() }),
-                }
+                Task::add(&mut tasks, operator);
             }
         }
     }

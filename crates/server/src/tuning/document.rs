@@ -1,6 +1,7 @@
 //! What is asked of tuning beside what is served, and what it tells of itself.
 
 use serde::{Deserialize, Serialize};
+use weft_tuner::report::{ProgressReport, SizeReport};
 
 /// What is to be tuned, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,72 +52,7 @@ pub struct TuningDocument {
     /// The file that has what is found.
     pub database: String,
     /// How far it is with the size at hand.
-    pub progress: Option<TuningProgress>,
+    pub progress: Option<ProgressReport>,
     /// What was found for each size that is done.
-    pub reports: Vec<TunedSize>,
-}
-
-/// How far a session is with one size.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TuningProgress {
-    /// The size.
-    pub size: usize,
-    /// What it is at: trials or finals.
-    pub phase: String,
-    /// Trials of the phase that are done.
-    pub done: usize,
-    /// Trials of the phase that are expected in all.
-    pub expected: usize,
-    /// What the best candidates so far take together.
-    pub best_us: f64,
-    /// What the untuned ones take.
-    pub untuned_us: f64,
-}
-
-/// What was found for partitions of one size.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TunedSize {
-    /// In cores or SMs.
-    pub partition_size: usize,
-    /// By operator.
-    pub operators: Vec<TunedOperator>,
-    /// Candidates that were tried, finals not counted.
-    pub trials: usize,
-    /// Of these, those that were tried again because something interfered.
-    pub repeated: usize,
-    /// Those with wrong results.
-    pub wrong: usize,
-    /// Those that could not be compiled or run.
-    pub failed: usize,
-    /// How many were under way at once.
-    pub benches: usize,
-    /// How long candidates were tried.
-    pub screening_s: f64,
-    /// How long those that were left were tried again.
-    pub finals_s: f64,
-    /// All of it.
-    pub total_s: f64,
-    /// What compiling took of the cores.
-    pub compile_core_s: f64,
-}
-
-/// What was found for one operator.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TunedOperator {
-    /// What is computed.
-    pub operator: String,
-    /// What it is computed at.
-    pub precision: String,
-    /// How often the models compute it.
-    pub occurrences: f64,
-    /// How many candidates there are.
-    pub candidates: usize,
-    /// What was chosen; none where the session ended before, as with all that follows.
-    pub kernel: Option<String>,
-    /// What it takes.
-    pub time_us: Option<f64>,
-    /// What the untuned candidate takes.
-    pub untuned_time_us: Option<f64>,
-    /// Candidates that were tried.
-    pub trials: Option<usize>,
+    pub reports: Vec<SizeReport>,
 }

@@ -1,12 +1,12 @@
 //! What a session tells of itself while it runs, and what it writes down.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use weft_tuner::Recorder;
-use weft_tuner::session::{self, Choice, Observer, Outcome, Phase, Task, TrialReport};
+use weft_tuner::report::ProgressReport;
+use weft_tuner::session::{self, Choice, Observer, Task, TrialReport};
 
-use super::document::{TunedOperator, TunedSize, TuningDocument, TuningProgress};
+use super::document::TuningDocument;
 
 /// The document of the session at hand, which those who ask are shown.
 #[derive(Clone, Default)]
@@ -50,50 +50,7 @@ impl Observer for Watching<'_> {
     }
 
     fn progress(&self, progress: &session::Progress) {
-        let phase = match progress.phase {
-            Phase::Screening => "trials",
-            Phase::Finals => "finals",
-        };
-        let progress = TuningProgress {
-            size: self.size,
-            phase: phase.into(),
-            done: progress.done,
-            expected: progress.expected,
-            best_us: us(progress.best_time),
-            untuned_us: us(progress.untuned_time),
-        };
+        let progress = ProgressReport::of(self.size, progress);
         self.journal.write(|document| document.progress = Some(progress));
     }
-}
-
-/// What came of one size.
-pub(super) fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> TunedSize {
-    let operators = tasks.iter().zip(&outcome.choices).map(|(task, choice)| TunedOperator {
-        operator: task.operator.key().operator.clone(),
-        precision: task.operator.key().precision.clone(),
-        occurrences: task.occurrences,
-        candidates: task.operator.candidates().len(),
-        kernel: choice.map(|it| task.operator.candidates()[it.candidate].name.clone()),
-        time_us: choice.map(|it| us(it.time)),
-        untuned_time_us: choice.map(|it| us(it.untuned_time)),
-        trials: choice.map(|it| it.trials),
-    });
-    let statistics = &outcome.statistics;
-    TunedSize {
-        partition_size: size,
-        operators: operators.collect(),
-        trials: statistics.trials,
-        repeated: statistics.repeated,
-        wrong: statistics.wrong,
-        failed: statistics.failed,
-        benches: statistics.benches,
-        screening_s: statistics.screening_time.as_secs_f64(),
-        finals_s: (statistics.total_time - statistics.screening_time).as_secs_f64(),
-        total_s: statistics.total_time.as_secs_f64(),
-        compile_core_s: statistics.compile_time.as_secs_f64(),
-    }
-}
-
-fn us(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
 }

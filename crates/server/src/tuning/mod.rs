@@ -8,9 +8,7 @@ mod guest;
 mod journal;
 mod session;
 
-pub use document::{
-    TunedOperator, TunedSize, TuningDocument, TuningProgress, TuningRequest, TuningState,
-};
+pub use document::{TuningDocument, TuningRequest, TuningState};
 pub use error::TuningError;
 
 use std::fmt;

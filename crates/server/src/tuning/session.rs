@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use weft_tuner::choices::Choices;
 use weft_tuner::database::Database;
+use weft_tuner::report::SizeReport;
 use weft_tuner::search::SearchOptions;
 use weft_tuner::session::{Assignment, Outcome, Stop, TuneOptions, tune};
 use weft_tuner::tenant::{TenantDevice, TrialModel};
@@ -17,7 +18,7 @@ use super::document::{TuningDocument, TuningRequest, TuningState};
 use super::effort::TrialEffort;
 use super::error::TuningError;
 use super::guest::{EngineTurns, guest};
-use super::journal::{Journal, Watching, report};
+use super::journal::{Journal, Watching};
 
 /// Who wants a session to end.
 #[derive(Default)]
@@ -84,7 +85,7 @@ impl Session {
             let outcome = self.tune_beside(share, left);
             self.host.library.host(None)?;
             let outcome = outcome?;
-            let report = report(share.size, &share.tasks, &outcome);
+            let report = SizeReport::of(share.size, &share.tasks, &outcome);
             self.journal.write(|document| document.reports.push(report));
             if outcome.choices.iter().any(Option::is_some) {
                 self.put_to_use()?;

@@ -16,6 +16,17 @@ pub struct Task {
     pub known: Vec<Known>,
 }
 
+impl Task {
+    /// Adds an operator of a model to the tasks; one that is among them already is computed so much more often.
+    pub fn add(tasks: &mut Vec<Self>, operator: Arc<dyn TunableOperator>) {
+        let occurrences = operator.occurrences() as f64;
+        match tasks.iter_mut().find(|task| task.operator.key() == operator.key()) {
+            Some(task) => task.occurrences += occurrences,
+            None => tasks.push(Self { operator, occurrences, known: Vec::new() }),
+        }
+    }
+}
+
 /// What an earlier session found out about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {

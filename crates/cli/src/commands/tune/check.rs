@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use weft_tuner::report::ModelReport;
 use weft_tuner::session::{Choice, Task};
 
-use super::message::ModelReport;
 use crate::bench::median;
 use crate::device::OpenDevice;
 use crate::tuning::{ContestSettings, Contestant, KernelSet, ModelSelection, Ring};

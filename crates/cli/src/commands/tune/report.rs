@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
+use weft_tuner::report::{OperatorReport, SizeReport};
 
-use super::message::SizeReport;
 use super::options::Options;
 use crate::table::Table;
 
@@ -88,7 +88,7 @@ fn models(report: &SizeReport) -> Table {
 }
 
 fn summary(report: &SizeReport) -> String {
-    let sum = |read: fn(&super::message::OperatorReport) -> Option<f64>| -> f64 {
+    let sum = |read: fn(&OperatorReport) -> Option<f64>| -> f64 {
         let all = report.operators.iter();
         all.filter_map(|operator| Some(read(operator)? * operator.occurrences)).sum()
     };

@@ -7,9 +7,10 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 use weft_tuner::database::Database;
+use weft_tuner::report::{ProgressReport, SizeReport};
 use weft_tuner::session::{Part, Shard};
 
-use super::message::{Message, Progress, SizeReport};
+use super::message::Message;
 use super::mps::Mps;
 use super::options::{Options, Role};
 use super::report;
@@ -22,7 +23,7 @@ const MAX_RESTARTS: usize = 32;
 
 /// What a process says or does.
 enum Event {
-    Progress(usize, Progress),
+    Progress(usize, ProgressReport),
     Size(SizeReport),
     Ended(usize, std::io::Result<ExitStatus>),
 }

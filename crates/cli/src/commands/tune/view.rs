@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use super::message::Progress;
+use weft_tuner::report::ProgressReport;
 
 /// A line for each process: a bar, how many trials, the best latency so far, the gain, and how long it will take.
 pub(super) struct View {
@@ -39,7 +38,7 @@ impl View {
             .collect();
     }
 
-    pub(super) fn update(&self, worker: usize, progress: &Progress) {
+    pub(super) fn update(&self, worker: usize, progress: &ProgressReport) {
         let Some(bar) = self.bars.get(worker) else { return };
         bar.set_length(progress.expected as u64);
         bar.set_position(progress.done as u64);
@@ -59,8 +58,8 @@ impl View {
     }
 }
 
-fn words(progress: &Progress, elapsed_s: f64) -> String {
-    let Progress { size, phase, done, expected, best_us, untuned_us } = progress;
+fn words(progress: &ProgressReport, elapsed_s: f64) -> String {
+    let ProgressReport { size, phase, done, expected, best_us, untuned_us } = progress;
     let gain = match *best_us > 0.0 {
         true => format!(", best {best_us:.0} us, {:.2} x", untuned_us / best_us),
         false => String::new(),
@@ -81,7 +80,7 @@ mod tests {
 
     #[test]
     fn words_say_what_is_gained_and_how_long_it_takes() {
-        let progress = Progress {
+        let progress = ProgressReport {
             size: 8,
             phase: "trials".into(),
             done: 50,
@@ -94,7 +93,10 @@ mod tests {
             "trials for size 8, best 800 us, 1.25 x, 10 s left at most"
         );
         assert_eq!(
-            words(&Progress { size: 8, phase: "trials".into(), ..Progress::default() }, 1.0),
+            words(
+                &ProgressReport { size: 8, phase: "trials".into(), ..ProgressReport::default() },
+                1.0
+            ),
             "trials for size 8"
         );
     }

@@ -5,9 +5,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use weft_tuner::Recorder;
-use weft_tuner::session::{self, Choice, Observer, Phase, Task, TrialReport};
+use weft_tuner::report::ProgressReport;
+use weft_tuner::session::{self, Choice, Observer, Task, TrialReport};
 
-use super::message::{Message, Progress};
+use super::message::Message;
 use super::worker::tell;
 
 /// What a process exits with that wants to be started again: what it was doing is noted, and it cannot go on.
@@ -41,18 +42,7 @@ impl Observer for Watching<'_> {
     }
 
     fn progress(&self, progress: &session::Progress) {
-        let phase = match progress.phase {
-            Phase::Screening => "trials",
-            Phase::Finals => "finals",
-        };
-        tell(&Message::Progress(Progress {
-            size: self.size,
-            phase: phase.to_string(),
-            done: progress.done,
-            expected: progress.expected,
-            best_us: progress.best_time.as_secs_f64() * 1e6,
-            untuned_us: progress.untuned_time.as_secs_f64() * 1e6,
-        }));
+        tell(&Message::Progress(ProgressReport::of(self.size, progress)));
     }
 }
 

@@ -8,9 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use weft_server::{TunedOperator, TunedSize, TuningDocument, TuningRequest, TuningState};
+use weft_server::{TuningDocument, TuningRequest, TuningState};
 
-use super::message::{OperatorReport, Progress, SizeReport};
 use super::options::Options;
 use super::report;
 use super::view::View;
@@ -43,12 +42,11 @@ pub(super) fn run(options: &Options, address: &str) -> Result<ExitCode> {
         }
         document = server.get(PATH).context("what was found until now is kept")?;
         if let Some(progress) = &document.progress {
-            view.update(0, &words(progress));
+            view.update(0, progress);
         }
     }
     view.clear();
-    let reports: Vec<SizeReport> = document.reports.into_iter().map(SizeReport::from).collect();
-    report::print(options, &reports, Path::new(&document.database))?;
+    report::print(options, &document.reports, Path::new(&document.database))?;
     match document.error {
         Some(error) => bail!("tuning has ended early, and what was found is kept: {error}"),
         None => Ok(ExitCode::SUCCESS),
@@ -69,50 +67,4 @@ fn watch_interruptions() -> Result<Arc<AtomicBool>> {
         }
     });
     Ok(is_interrupted)
-}
-
-fn words(progress: &weft_server::TuningProgress) -> Progress {
-    let progress = progress.clone();
-    Progress {
-        size: progress.size,
-        phase: progress.phase,
-        done: progress.done,
-        expected: progress.expected,
-        best_us: progress.best_us,
-        untuned_us: progress.untuned_us,
-    }
-}
-
-impl From<TunedSize> for SizeReport {
-    fn from(size: TunedSize) -> Self {
-        Self {
-            partition_size: size.partition_size,
-            operators: size.operators.into_iter().map(OperatorReport::from).collect(),
-            trials: size.trials,
-            repeated: size.repeated,
-            wrong: size.wrong,
-            failed: size.failed,
-            benches: size.benches,
-            screening_s: size.screening_s,
-            finals_s: size.finals_s,
-            total_s: size.total_s,
-            compile_core_s: size.compile_core_s,
-            ..Self::default()
-        }
-    }
-}
-
-impl From<TunedOperator> for OperatorReport {
-    fn from(operator: TunedOperator) -> Self {
-        Self {
-            operator: operator.operator,
-            precision: operator.precision,
-            occurrences: operator.occurrences,
-            candidates: operator.candidates,
-            kernel: operator.kernel,
-            time_us: operator.time_us,
-            untuned_time_us: operator.untuned_time_us,
-            trials: operator.trials,
-        }
-    }
 }

@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use weft_tuner::database::Database;
-use weft_tuner::session::{Assignment, Outcome, Part, Stop, Task, tune};
+use weft_tuner::report::SizeReport;
+use weft_tuner::session::{Assignment, Part, Stop, tune};
 use weft_tuner::{Recorder, experience};
 
 use super::check::Check;
-use super::message::{Message, OperatorReport, SizeReport};
+use super::message::Message;
 use super::options::{Options, Role};
 use super::watching::{Watchdog, Watching};
 use crate::device::OpenDevice;
@@ -113,35 +114,6 @@ fn tune_size(
         models = reports;
     }
     let check_s = check_start.elapsed().as_secs_f64();
-    let found = report(size, &tasks, &outcome);
+    let found = SizeReport::of(size, &tasks, &outcome);
     Ok(SizeReport { prepare_s, models, check_s, total_s: found.total_s + check_s, ..found })
-}
-
-fn report(size: usize, tasks: &[Task], outcome: &Outcome) -> SizeReport {
-    let us = |time: std::time::Duration| time.as_secs_f64() * 1e6;
-    let operators = tasks.iter().zip(&outcome.choices).map(|(task, choice)| OperatorReport {
-        operator: task.operator.key().operator.clone(),
-        precision: task.operator.key().precision.clone(),
-        occurrences: task.occurrences,
-        candidates: task.operator.candidates().len(),
-        kernel: choice.map(|it| task.operator.candidates()[it.candidate].name.clone()),
-        time_us: choice.map(|it| us(it.time)),
-        untuned_time_us: choice.map(|it| us(it.untuned_time)),
-        trials: choice.map(|it| it.trials),
-    });
-    let statistics = &outcome.statistics;
-    SizeReport {
-        partition_size: size,
-        operators: operators.collect(),
-        trials: statistics.trials,
-        repeated: statistics.repeated,
-        wrong: statistics.wrong,
-        failed: statistics.failed,
-        benches: statistics.benches,
-        screening_s: statistics.screening_time.as_secs_f64(),
-        finals_s: (statistics.total_time - statistics.screening_time).as_secs_f64(),
-        total_s: statistics.total_time.as_secs_f64(),
-        compile_core_s: statistics.compile_time.as_secs_f64(),
-        ..SizeReport::default()
-    }
 }
