@@ -7,7 +7,7 @@ use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition
 use weft_ir::Graph;
 
 use crate::bandwidth;
-use crate::driver::Context;
+use crate::driver::{Context, StreamPriority};
 use crate::gpu::{Gpu, GpuMemory};
 use crate::model::CudaModel;
 use crate::options::CudaOptions;
@@ -118,5 +118,17 @@ impl Device for CudaDevice {
 
     fn partition(&self, units: &UnitSet) -> Result<Arc<dyn Partition>, DeviceError> {
         Ok(self.cuda_partition(units)?)
+    }
+
+    /// Its blocks start where no block of a foreground partition waits for the SM, and end what they began.
+    fn background_partition(
+        &self,
+        units: &UnitSet,
+    ) -> Option<Result<Arc<dyn Partition>, DeviceError>> {
+        let partition = || -> Result<Arc<dyn Partition>, DeviceError> {
+            let lane = self.gpu.lane_at(units, StreamPriority::Background)?;
+            Ok(Arc::new(CudaPartition { gpu: self.gpu.clone(), lane }))
+        };
+        Some(partition())
     }
 }

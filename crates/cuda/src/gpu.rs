@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use weft_device::{DeviceError, KernelChoices, UnitSet};
 
 use crate::compiler::{Compiler, Kernels};
-use crate::driver::{Context, DeviceBuffer, PartitionPool, UnitTable};
+use crate::driver::{Context, DeviceBuffer, PartitionPool, StreamPriority, UnitTable};
 use crate::launch::{DeviceWeights, WeightMemory};
 use crate::measure::Measurements;
 use crate::options::CudaOptions;
@@ -26,7 +26,7 @@ pub(crate) struct Gpu {
     /// The candidates that were found to be fastest, where somebody has searched.
     choices: Mutex<Option<Arc<dyn KernelChoices>>>,
     /// The lanes in use: partitions over the same units share theirs.
-    lanes: Mutex<HashMap<UnitSet, Weak<Lane>>>,
+    lanes: Mutex<HashMap<(UnitSet, StreamPriority), Weak<Lane>>>,
 }
 
 impl Gpu {
@@ -58,14 +58,24 @@ impl Gpu {
 
     /// The lane of a set of units.
     pub(crate) fn lane(&self, units: &UnitSet) -> Result<Arc<Lane>, DeviceError> {
+        self.lane_at(units, StreamPriority::Foreground)
+    }
+
+    /// The same, with work of a priority.
+    pub(crate) fn lane_at(
+        &self,
+        units: &UnitSet,
+        priority: StreamPriority,
+    ) -> Result<Arc<Lane>, DeviceError> {
+        let place = (units.clone(), priority);
         self.pool.table().layout().check(units)?;
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = lanes.get(units).and_then(Weak::upgrade) {
+        if let Some(lane) = lanes.get(&place).and_then(Weak::upgrade) {
             return Ok(lane);
         }
         lanes.retain(|_, lane| lane.strong_count() > 0);
-        let lane = Arc::new(Lane::new(self.pool.get(units)?)?);
-        lanes.insert(units.clone(), Arc::downgrade(&lane));
+        let lane = Arc::new(Lane::new(self.pool.get_at(units, priority)?)?);
+        lanes.insert(place, Arc::downgrade(&lane));
         Ok(lane)
     }
 }

@@ -10,6 +10,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute};
 use super::error::{CudaError, Version, checked};
 use super::green;
 use super::startup;
+use super::stream::StreamPriority;
 use crate::Chip;
 
 /// A GPU that is in use by this process.
@@ -23,6 +24,9 @@ pub struct Context {
     name: String,
     uuid: String,
     memory_bytes: u64,
+    /// As the driver numbers them.
+    least_priority: c_int,
+    greatest_priority: c_int,
 }
 
 // SAFETY: the driver allows calls on a context and its streams from any thread.
@@ -64,8 +68,13 @@ impl Context {
             name,
             uuid,
             memory_bytes,
+            least_priority: 0,
+            greatest_priority: 0,
         };
         context.bind_to_thread()?;
+        let (least, greatest) = (&mut context.least_priority, &mut context.greatest_priority);
+        // SAFETY: the primary context is current, and the driver writes two numbers.
+        unsafe { checked!(cuCtxGetStreamPriorityRange(least, greatest)) }?;
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: the primary context is current, and the driver writes one handle, which `drop` destroys.
         unsafe { checked!(cuStreamCreate(&mut context.transfers, flags)) }?;
@@ -125,6 +134,14 @@ impl Context {
         // SAFETY: a context is current, and the driver writes two numbers.
         unsafe { checked!(cuMemGetInfo_v2(&mut free, &mut total)) }?;
         Ok(free as u64)
+    }
+
+    /// A priority as the driver numbers it.
+    pub(super) fn priority_number(&self, priority: StreamPriority) -> c_int {
+        match priority {
+            StreamPriority::Foreground => self.greatest_priority,
+            StreamPriority::Background => self.least_priority,
+        }
     }
 
     pub(super) fn device(&self) -> sys::CUdevice {

@@ -28,5 +28,5 @@ pub use memory::{DeviceBuffer, PinnedBuffer};
 pub use module::Kernel;
 pub use partition::{PartitionContext, UnitTable};
 pub use pool::{MAX_PARTITIONS_KEPT, PartitionPool};
-pub use stream::Stream;
+pub use stream::{Stream, StreamPriority};
 pub use tensor_map::encode_tensor_map;

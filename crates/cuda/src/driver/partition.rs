@@ -10,7 +10,7 @@ use super::context::Context;
 use super::error::{CudaError, checked};
 use super::green::{Entered, GreenContext};
 use super::module::Kernel;
-use super::stream::Stream;
+use super::stream::{Stream, StreamPriority};
 use crate::units::UnitLayout;
 
 /// The SMs of a GPU, split into units.
@@ -84,13 +84,22 @@ impl UnitTable {
 
     /// Makes a partition over a set of units. That over all of them is the primary context, which owns every SM.
     pub fn partition(&self, units: &UnitSet) -> Result<Arc<PartitionContext>, CudaError> {
+        self.partition_at(units, StreamPriority::Foreground)
+    }
+
+    /// The same, with work of a priority.
+    pub fn partition_at(
+        &self,
+        units: &UnitSet,
+        priority: StreamPriority,
+    ) -> Result<Arc<PartitionContext>, CudaError> {
         self.layout.check(units).map_err(|error| CudaError::Refused(error.to_string()))?;
         let (stream, sm_count) = if units.len() == self.groups.len() {
-            (Stream::new(&self.context)?, self.context.chip().sm_count)
+            (Stream::over_all(&self.context, priority)?, self.context.chip().sm_count)
         } else {
             let groups: Vec<_> = units.iter().map(|unit| self.groups[unit]).collect();
             let green = GreenContext::new(&self.context, &groups)?;
-            (Stream::in_green_context(&green)?, green.sm_count())
+            (Stream::in_green_context(&green, priority)?, green.sm_count())
         };
         Ok(Arc::new(PartitionContext { units: units.clone(), sm_count, stream }))
     }

@@ -7,6 +7,7 @@ use weft_device::UnitSet;
 
 use super::error::CudaError;
 use super::partition::{PartitionContext, UnitTable};
+use super::stream::StreamPriority;
 
 /// How many partitions are kept at once, in use or ready for it.
 pub const MAX_PARTITIONS_KEPT: usize = 256;
@@ -31,12 +32,22 @@ impl PartitionPool {
     /// The partition over a set of units, made unless it is there already. All who ask for the same units get the
     /// same partition, and so the same stream.
     pub fn get(&self, units: &UnitSet) -> Result<Arc<PartitionContext>, CudaError> {
-        if let Some(partition) = self.kept().get(units) {
+        self.get_at(units, StreamPriority::Foreground)
+    }
+
+    /// The same, with work of a priority.
+    pub fn get_at(
+        &self,
+        units: &UnitSet,
+        priority: StreamPriority,
+    ) -> Result<Arc<PartitionContext>, CudaError> {
+        let place = (units.clone(), priority);
+        if let Some(partition) = self.kept().get(&place) {
             return Ok(partition);
         }
         // Making one takes long, and others go on getting theirs meanwhile.
-        let made = self.table.partition(units)?;
-        self.kept().put(units, made)
+        let made = self.table.partition_at(units, priority)?;
+        self.kept().put(&place, made)
     }
 
     /// Makes partitions ahead of their use.
@@ -49,11 +60,14 @@ impl PartitionPool {
     }
 }
 
-/// What is kept by its units, at most `limit` of it; what nobody holds makes room, the longest unused first.
+/// Units, and whose work goes first on them.
+type Place = (UnitSet, StreamPriority);
+
+/// What is kept by its place, at most `limit` of it; what nobody holds makes room, the longest unused first.
 struct Kept<T> {
     limit: usize,
     clock: u64,
-    entries: HashMap<UnitSet, (u64, Arc<T>)>,
+    entries: HashMap<Place, (u64, Arc<T>)>,
 }
 
 impl<T> Kept<T> {
@@ -61,28 +75,28 @@ impl<T> Kept<T> {
         Self { limit, clock: 0, entries: HashMap::new() }
     }
 
-    fn get(&mut self, units: &UnitSet) -> Option<Arc<T>> {
+    fn get(&mut self, place: &Place) -> Option<Arc<T>> {
         self.clock += 1;
-        let (used, entry) = self.entries.get_mut(units)?;
+        let (used, entry) = self.entries.get_mut(place)?;
         *used = self.clock;
         Some(entry.clone())
     }
 
-    /// Keeps what was made for the units, unless something is kept for them already; what is then kept.
-    fn put(&mut self, units: &UnitSet, made: Arc<T>) -> Result<Arc<T>, CudaError> {
-        if let Some(kept) = self.get(units) {
+    /// Keeps what was made for the place, unless something is kept for it already; what is then kept.
+    fn put(&mut self, place: &Place, made: Arc<T>) -> Result<Arc<T>, CudaError> {
+        if let Some(kept) = self.get(place) {
             return Ok(kept);
         }
         if self.entries.len() >= self.limit {
             self.make_room()?;
         }
-        self.entries.insert(units.clone(), (self.clock, made.clone()));
+        self.entries.insert(place.clone(), (self.clock, made.clone()));
         Ok(made)
     }
 
     fn make_room(&mut self) -> Result<(), CudaError> {
         let unused = self.entries.iter().filter(|(_, (_, entry))| Arc::strong_count(entry) == 1);
-        let oldest = unused.min_by_key(|(_, (used, _))| *used).map(|(units, _)| units.clone());
+        let oldest = unused.min_by_key(|(_, (used, _))| *used).map(|(place, _)| place.clone());
         let oldest = oldest.ok_or(CudaError::TooManyPartitions { limit: self.limit })?;
         self.entries.remove(&oldest);
         Ok(())
@@ -93,8 +107,8 @@ impl<T> Kept<T> {
 mod tests {
     use super::*;
 
-    fn set(unit: usize) -> UnitSet {
-        [unit].into_iter().collect()
+    fn set(unit: usize) -> Place {
+        ([unit].into_iter().collect(), StreamPriority::Foreground)
     }
 
     fn get(kept: &mut Kept<usize>, unit: usize) -> Result<Arc<usize>, CudaError> {

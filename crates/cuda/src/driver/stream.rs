@@ -10,11 +10,21 @@ use super::error::{CudaError, check, checked};
 use super::event::Event;
 use super::green::{Entered, GreenContext, Home};
 
+/// Whose blocks go first on an SM that two streams want. Those that run already end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StreamPriority {
+    /// Before those of the background.
+    Foreground,
+    /// When no block of the foreground waits.
+    Background,
+}
+
 /// A queue of work. What is in it runs in order, on the SMs of the partition it belongs to.
 #[derive(Debug)]
 pub struct Stream {
     raw: sys::CUstream,
     home: Home,
+    priority: StreamPriority,
 }
 
 // SAFETY: the driver allows calls on a stream from any thread.
@@ -28,33 +38,42 @@ const FLAGS: u32 = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
 impl Stream {
     /// A stream whose work may run on every SM.
     pub fn new(context: &Arc<Context>) -> Result<Self, CudaError> {
-        Self::at(Home::Whole(context.clone()))
+        Self::over_all(context, StreamPriority::Foreground)
+    }
+
+    /// The same, with a priority.
+    pub fn over_all(context: &Arc<Context>, priority: StreamPriority) -> Result<Self, CudaError> {
+        Self::at(Home::Whole(context.clone()), priority)
     }
 
     /// A stream whose work runs on the SMs of a green context.
-    pub fn in_green_context(green: &Arc<GreenContext>) -> Result<Self, CudaError> {
-        Self::at(Home::Part(green.clone()))
+    pub fn in_green_context(
+        green: &Arc<GreenContext>,
+        priority: StreamPriority,
+    ) -> Result<Self, CudaError> {
+        Self::at(Home::Part(green.clone()), priority)
     }
 
-    /// Another stream of the same partition.
+    /// Another stream of the same partition and priority.
     pub fn beside(&self) -> Result<Self, CudaError> {
-        Self::at(self.home.clone())
+        Self::at(self.home.clone(), self.priority)
     }
 
-    fn at(home: Home) -> Result<Self, CudaError> {
+    fn at(home: Home, priority: StreamPriority) -> Result<Self, CudaError> {
+        let number = home.context().priority_number(priority);
         let mut raw = ptr::null_mut();
         match &home {
             Home::Whole(_) => {
                 let _entered = home.enter()?;
                 // SAFETY: the primary context is current, and the driver writes one handle, which `drop` destroys.
-                unsafe { checked!(cuStreamCreate(&mut raw, FLAGS)) }?;
+                unsafe { checked!(cuStreamCreateWithPriority(&mut raw, FLAGS, number)) }?;
             }
             Home::Part(green) => {
                 // SAFETY: the green context lives, and the driver writes one handle, which `drop` destroys.
-                unsafe { checked!(cuGreenCtxStreamCreate(&mut raw, green.raw(), FLAGS, 0)) }?;
+                unsafe { checked!(cuGreenCtxStreamCreate(&mut raw, green.raw(), FLAGS, number)) }?;
             }
         }
-        Ok(Self { raw, home })
+        Ok(Self { raw, home, priority })
     }
 
     /// The GPU it belongs to.

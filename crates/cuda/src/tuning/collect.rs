@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::thread;
 
 use weft_device::{DeviceError, TunableOperator};
 
@@ -44,14 +45,17 @@ pub(super) fn operators(
     shapes: &[Vec<usize>],
     sm_count: u32,
 ) -> Result<Vec<CudaOperator>, DeviceError> {
-    let graph = model.graph.specialise(shapes).map_err(|source| DeviceError::Model {
+    let (graph, libraries) = thread::scope(|scope| {
+        let libraries = scope.spawn(|| match gpu.options.uses_libraries {
+            true => gpu.libraries.available(&gpu.context),
+            false => LibrarySet::default(),
+        });
+        (model.graph.specialise(shapes), libraries.join().unwrap_or_default())
+    });
+    let graph = graph.map_err(|source| DeviceError::Model {
         model: model.name.clone(),
         source: Box::new(source),
     })?;
-    let libraries = match gpu.options.uses_libraries {
-        true => gpu.libraries.available(&gpu.context),
-        false => LibrarySet::default(),
-    };
     let collector = Collector { gpu, sm_count, found: RefCell::default() };
     let target = Target {
         model: &model.name,

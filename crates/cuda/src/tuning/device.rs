@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::bench::CudaBench;
 use super::collect::operators;
 use crate::CudaDevice;
+use crate::driver::StreamPriority;
 use crate::kernels::sample_sources;
 use crate::model::CudaModel;
 
@@ -76,6 +77,14 @@ impl TunableDevice for CudaDevice {
 
     fn bench(&self, units: &UnitSet) -> Result<Box<dyn Bench>, DeviceError> {
         Ok(Box::new(CudaBench::new(self.gpu(), self.gpu().lane(units)?)?))
+    }
+
+    fn background_bench(&self, units: &UnitSet) -> Option<Result<Box<dyn Bench>, DeviceError>> {
+        let bench = || -> Result<Box<dyn Bench>, DeviceError> {
+            let lane = self.gpu().lane_at(units, StreamPriority::Background)?;
+            Ok(Box::new(CudaBench::new(self.gpu(), lane)?))
+        };
+        Some(bench())
     }
 
     fn use_choices(&self, choices: Arc<dyn KernelChoices>) {

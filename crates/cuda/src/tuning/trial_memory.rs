@@ -25,6 +25,10 @@ use crate::vendor::BoundCall;
 const FIRST_ARENA_BYTES: usize = 64 << 20;
 const FIRST_COUNTER_BYTES: usize = 1 << 20;
 
+/// What a bench may have at most: addresses are reserved for all of it.
+const MAX_ARENA_BYTES: usize = 16 << 30;
+const MAX_COUNTER_BYTES: usize = 1 << 30;
+
 /// Inputs of an operator, and what it makes of them.
 pub(super) struct Expected {
     inputs: Vec<u64>,
@@ -65,9 +69,8 @@ impl TrialMemory {
     /// Memory for trials in a stream.
     pub(super) fn new(stream: &Stream) -> Result<Self, CudaError> {
         let context = stream.context();
-        let all = context.memory_bytes() as usize;
-        let mut arena = GrowableBuffer::reserve(context, all)?;
-        let mut counters = GrowableBuffer::reserve(context, all / 64)?;
+        let mut arena = GrowableBuffer::reserve(context, MAX_ARENA_BYTES)?;
+        let mut counters = GrowableBuffer::reserve(context, MAX_COUNTER_BYTES)?;
         arena.grow_to(FIRST_ARENA_BYTES)?;
         counters.grow_to(FIRST_COUNTER_BYTES)?;
         Ok(Self {

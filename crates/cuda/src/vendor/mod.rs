@@ -9,6 +9,7 @@ mod functions;
 mod product;
 
 use std::sync::{Arc, OnceLock};
+use std::thread;
 
 pub(crate) use call::BoundCall;
 
@@ -27,10 +28,12 @@ pub(crate) struct VendorLibraries {
 impl VendorLibraries {
     /// Those that can be called.
     pub(crate) fn available(&self, context: &Arc<Context>) -> LibrarySet {
-        LibrarySet {
-            cublas_lt: self.cublas_lt(context).is_ok(),
-            cudnn: self.cudnn(context).is_ok(),
-        }
+        // Each takes long to open, the first time.
+        thread::scope(|scope| {
+            let cudnn = scope.spawn(|| self.cudnn(context).is_ok());
+            let cublas_lt = self.cublas_lt(context).is_ok();
+            LibrarySet { cublas_lt, cudnn: cudnn.join().unwrap_or(false) }
+        })
     }
 
     fn cublas_lt(&self, context: &Arc<Context>) -> Result<Arc<CublasLt>, CudaError> {
