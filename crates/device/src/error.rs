@@ -19,10 +19,11 @@ pub enum DeviceError {
     /// The device cannot be used at all: it, its driver or a library is missing, or too old.
     #[error("{device} cannot be used: {why}")]
     Unavailable { device: String, why: String },
-    /// The device goes on working: smaller requests may succeed. What was asked for is unknown where the device needed
-    /// it for itself.
-    #[error("not enough device memory: {}{free_bytes} bytes are free", asked_in_words(.asked_bytes))]
-    OutOfMemory { asked_bytes: Option<u64>, free_bytes: u64 },
+    /// The device goes on working: smaller requests may succeed.
+    #[error(
+        "not enough device memory: {asked_bytes} bytes were asked for and {free_bytes} bytes are free"
+    )]
+    OutOfMemory { asked_bytes: u64, free_bytes: u64 },
     #[error("kernel {kernel} does not compile:\n{log}")]
     Compile { kernel: String, log: String },
     /// Nothing that lives on the device can be used any more.
@@ -40,10 +41,6 @@ pub enum DeviceError {
 
 fn node_in_words(node: &Option<String>) -> String {
     node.as_ref().map(|node| format!(", node '{node}'")).unwrap_or_default()
-}
-
-fn asked_in_words(asked_bytes: &Option<u64>) -> String {
-    asked_bytes.map(|bytes| format!("{bytes} bytes were asked for and ")).unwrap_or_default()
 }
 
 impl DeviceError {
@@ -71,18 +68,14 @@ mod tests {
 
     #[test]
     fn an_error_says_where_it_happened_and_keeps_its_cause() {
-        let error = DeviceError::OutOfMemory { asked_bytes: Some(7), free_bytes: 3 };
+        let error = DeviceError::OutOfMemory { asked_bytes: 7, free_bytes: 3 };
         let placed = error.at("resnet", Some("conv1"));
         assert_eq!(
             placed.to_string(),
             "model 'resnet', node 'conv1': \
              not enough device memory: 7 bytes were asked for and 3 bytes are free"
         );
-        assert!(matches!(placed.cause(), DeviceError::OutOfMemory { asked_bytes: Some(7), .. }));
-        assert_eq!(
-            DeviceError::OutOfMemory { asked_bytes: None, free_bytes: 3 }.to_string(),
-            "not enough device memory: 3 bytes are free"
-        );
+        assert!(matches!(placed.cause(), DeviceError::OutOfMemory { asked_bytes: 7, .. }));
         assert_eq!(
             DeviceError::NoUnits.at("resnet", None).to_string(),
             "model 'resnet': a partition needs at least one unit"

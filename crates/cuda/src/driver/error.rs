@@ -74,9 +74,13 @@ pub enum CudaError {
     NoDevice { ordinal: usize, count: usize },
     #[error("{0}")]
     Call(FailedCall),
-    /// What was asked for is unknown where the driver needed it for itself.
-    #[error("not enough device memory: {}{free_bytes} bytes are free", asked_in_words(.asked_bytes))]
-    OutOfMemory { asked_bytes: Option<u64>, free_bytes: u64 },
+    #[error(
+        "not enough device memory: {asked_bytes} bytes were asked for and {free_bytes} bytes are free"
+    )]
+    OutOfMemory { asked_bytes: u64, free_bytes: u64 },
+    /// The driver lacks something for itself, which may also be queues or addresses.
+    #[error("not enough device memory for {call}: {free_bytes} bytes are free")]
+    OutOfDriverMemory { call: &'static str, free_bytes: u64 },
     #[error(
         "not enough memory of the host that the GPU can use: {asked_bytes} bytes were asked for"
     )]
@@ -93,10 +97,6 @@ pub enum CudaError {
     Refused(String),
 }
 
-fn asked_in_words(asked_bytes: &Option<u64>) -> String {
-    asked_bytes.map(|bytes| format!("{bytes} bytes were asked for and ")).unwrap_or_default()
-}
-
 fn symbols_in_words(missing: &[&str]) -> String {
     if missing.is_empty() { String::new() } else { format!("; it lacks {}", missing.join(", ")) }
 }
@@ -110,8 +110,8 @@ impl CudaError {
     /// The same error, which says what was asked for where there was too little of it.
     pub(crate) fn of_allocation(self, size_bytes: usize) -> Self {
         match self {
-            Self::OutOfMemory { free_bytes, .. } => {
-                Self::OutOfMemory { asked_bytes: Some(size_bytes as u64), free_bytes }
+            Self::OutOfDriverMemory { free_bytes, .. } => {
+                Self::OutOfMemory { asked_bytes: size_bytes as u64, free_bytes }
             }
             other => other,
         }
@@ -146,7 +146,10 @@ impl From<CudaError> for DeviceError {
                 Self::Lost { device: DEVICE.to_string(), why: failed.to_string() }
             }
             CudaError::TooManyPartitions { limit } => Self::TooManyPartitions { limit },
-            CudaError::Call(_) | CudaError::Refused(_) | CudaError::OutOfHostMemory { .. } => {
+            CudaError::Call(_)
+            | CudaError::Refused(_)
+            | CudaError::OutOfDriverMemory { .. }
+            | CudaError::OutOfHostMemory { .. } => {
                 Self::Failed(error.to_string())
             }
         }
@@ -182,7 +185,7 @@ pub(crate) fn check(call: &'static str, code: CUresult) -> Result<(), CudaError>
         return Ok(());
     }
     if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-        return Err(CudaError::OutOfMemory { asked_bytes: None, free_bytes: free_bytes() });
+        return Err(CudaError::OutOfDriverMemory { call, free_bytes: free_bytes() });
     }
     let failed = FailedCall { call, code: format!("{code:?}"), description: description_of(code) };
     Err(if LOST.contains(&code) { CudaError::Lost(failed) } else { CudaError::Call(failed) })
@@ -235,9 +238,11 @@ mod tests {
         assert!(matches!(&lost, DeviceError::Lost { why, .. } if why.contains("ILLEGAL_ADDRESS")));
         let unavailable = DeviceError::from(CudaError::NoDevice { ordinal: 3, count: 1 });
         assert!(matches!(unavailable, DeviceError::Unavailable { .. }));
-        let full = CudaError::OutOfMemory { asked_bytes: None, free_bytes: 5 }.of_allocation(9);
+        let full = CudaError::OutOfDriverMemory { call: "cuMemAlloc_v2", free_bytes: 5 };
+        assert!(full.to_string().contains("for cuMemAlloc_v2"), "{full}");
+        let full = full.of_allocation(9);
         let full = DeviceError::from(full);
-        assert!(matches!(full, DeviceError::OutOfMemory { asked_bytes: Some(9), free_bytes: 5 }));
+        assert!(matches!(full, DeviceError::OutOfMemory { asked_bytes: 9, free_bytes: 5 }));
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Drop for PinnedBuffer {
 
 fn of_host_allocation(error: CudaError, size_bytes: usize) -> CudaError {
     match error {
-        CudaError::OutOfMemory { .. } => {
+        CudaError::OutOfDriverMemory { .. } => {
             CudaError::OutOfHostMemory { asked_bytes: size_bytes as u64 }
         }
         other => other,

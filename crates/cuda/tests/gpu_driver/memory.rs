@@ -89,7 +89,7 @@ fn too_much_memory_is_refused_and_the_next_request_works() {
     let Some(gpu) = gpu() else { return };
     let too_much = 2 * gpu.context.memory_bytes() as usize;
     let check = |error: CudaError| match error {
-        CudaError::OutOfMemory { asked_bytes: Some(asked), free_bytes } => {
+        CudaError::OutOfMemory { asked_bytes: asked, free_bytes } => {
             assert!(asked >= too_much as u64 && free_bytes > 0 && free_bytes < asked);
         }
         other => panic!("not for lack of memory: {other}"),
