@@ -32,9 +32,12 @@ impl BoundLaunch {
             cluster: launch.cluster,
             is_dependent: false,
         };
+        let kernel = kernels.get(&launch.source)?;
+        // Under MPS, tensor maps are encoded for the context that is current.
+        kernel.context().bind_to_thread()?;
         let arguments = planned.operands.iter().map(|operand| argument(operand, bases));
         Ok(Self {
-            kernel: kernels.get(&launch.source)?,
+            kernel,
             shape,
             arguments: arguments.collect::<Result<_, _>>()?,
             can_overlap,

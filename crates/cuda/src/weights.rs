@@ -2,7 +2,7 @@
 //! and partitions that use it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_device::DeviceError;
 use weft_ir::Tensor;
@@ -23,7 +23,14 @@ struct Key {
 /// Weights on the device by content: plans for other batch sizes, other partitions and equal weights share them.
 pub struct WeightStore {
     memory: Arc<dyn WeightMemory>,
-    known: Mutex<HashMap<Key, Arc<DeviceWeights>>>,
+    known: Mutex<HashMap<Key, Arc<Slot>>>,
+}
+
+/// Where weights will be; who makes them holds the lock, so that nobody makes them a second time.
+type Slot = Mutex<Option<Arc<DeviceWeights>>>;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WeightStore {
@@ -64,8 +71,12 @@ impl WeightStore {
 
     /// Frees the forms that no plan uses: those of candidates that were not chosen.
     pub fn release_unused(&self) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, weights| Arc::strong_count(weights) > 1);
+        locked(&self.known).retain(|_, slot| {
+            // One that nobody else knows of is not being made.
+            let is_idle = Arc::strong_count(slot) == 1;
+            let is_used = || locked(slot).as_ref().is_some_and(|one| Arc::strong_count(one) > 1);
+            !is_idle || is_used()
+        });
     }
 
     fn get_or_store(
@@ -73,19 +84,20 @@ impl WeightStore {
         key: Key,
         make: impl FnOnce() -> Vec<u8>,
     ) -> Result<Arc<DeviceWeights>, DeviceError> {
-        let known = |known: &HashMap<Key, Arc<DeviceWeights>>| known.get(&key).cloned();
-        if let Some(weights) = known(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(weights);
+        let slot = locked(&self.known).entry(key).or_default().clone();
+        let mut weights = locked(&slot);
+        if let Some(weights) = &*weights {
+            return Ok(weights.clone());
         }
         let made = Arc::new(self.memory.store(&make())?);
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(all.entry(key).or_insert(made).clone())
+        *weights = Some(made.clone());
+        Ok(made)
     }
 
     /// Bytes on the device.
     pub fn size_bytes(&self) -> usize {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.values().map(|weights| weights.size_bytes).sum()
+        let slots: Vec<Arc<Slot>> = locked(&self.known).values().cloned().collect();
+        slots.iter().filter_map(|slot| Some(locked(slot).as_ref()?.size_bytes)).sum()
     }
 }
 
@@ -101,6 +113,8 @@ impl WeightMemory for NoMemory {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -114,6 +128,24 @@ mod tests {
         let others = copy(&tensor(5.0), Storage::F16);
         assert_eq!(store.size_bytes(), halves.size_bytes + floats.size_bytes + others.size_bytes);
         assert_eq!(store.size_bytes(), 8 + 16 + 8);
+    }
+
+    #[test]
+    fn those_who_ask_at_once_share_what_one_of_them_makes() {
+        let store = WeightStore::new(Arc::new(NoMemory));
+        let tensor = Tensor::vector(vec![1.0f32; 100]);
+        let made = AtomicUsize::new(0);
+        let make = |_: &[f32]| {
+            made.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            vec![0; 7]
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| store.get_or_make(&tensor, "form".to_string(), make).unwrap());
+            }
+        });
+        assert_eq!((made.into_inner(), store.size_bytes()), (1, 7));
     }
 
     #[test]

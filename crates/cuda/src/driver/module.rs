@@ -98,6 +98,11 @@ impl Kernel {
         &self.parameter_sizes
     }
 
+    /// The GPU it is loaded onto.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// Loads it into the context that is current on this thread.
     pub(super) fn load_into_current(&self) -> Result<(), CudaError> {
         let mut function = ptr::null_mut();

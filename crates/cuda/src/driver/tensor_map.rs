@@ -13,7 +13,7 @@ use crate::precision::Storage;
 const SIZE_BYTES: usize = 128;
 
 /// The description of a tensor that starts at `base`, as the bytes of a kernel's parameter. What lies outside the
-/// tensor is read as zero.
+/// tensor is read as zero. A context of the GPU must be current.
 pub fn encode_tensor_map(map: &TensorMap, base: u64) -> Result<[u8; SIZE_BYTES], CudaError> {
     let rank = map.sizes.len();
     if rank == 0 || map.strides_bytes.len() + 1 != rank || map.box_sizes.len() != rank {

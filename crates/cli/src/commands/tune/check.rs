@@ -1,10 +1,13 @@
 //! Whole models with what was chosen, beside what they take untuned: kernels that are faster by themselves may not be
 //! in their model.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use weft_device::KernelChoices;
 use weft_tuner::report::ModelReport;
 use weft_tuner::session::{Choice, Task};
 
@@ -73,10 +76,16 @@ impl<'a> Check<'a> {
         choices: &mut [Option<Choice>],
     ) -> Result<(Vec<ModelReport>, Vec<usize>)> {
         let (mut reports, mut given_up) = (Vec::new(), Vec::new());
-        for Untuned { name, ring, contestants } in &self.models {
-            for (batch, untuned) in contestants {
-                let enter = |choices: &[Option<Choice>]| {
-                    ring.enter(*batch, Arc::new(KernelSet::of(tasks, choices)))
+        for model in &self.models {
+            let Untuned { name, ring, contestants } = model;
+            let entered = model.enter_all(KernelSet::of(tasks, choices));
+            let before = given_up.len();
+            for ((batch, untuned), tuned) in contestants.iter().zip(entered) {
+                // One that was entered before a choice was given up is not what will be served.
+                let mut tuned = Some(tuned).filter(|_| given_up.len() == before);
+                let enter = |choices: &[Option<Choice>]| match tuned.take() {
+                    Some(tuned) => tuned,
+                    None => ring.enter(*batch, Arc::new(KernelSet::of(tasks, choices))),
                 };
                 let (untuned_us, ratio) = self.compare(untuned, enter, choices, &mut given_up)?;
                 let (model, tuned_us) = (name.to_string(), untuned_us * ratio);
@@ -91,7 +100,7 @@ impl<'a> Check<'a> {
     fn compare(
         &self,
         untuned: &Contestant,
-        enter: impl Fn(&[Option<Choice>]) -> Result<Contestant>,
+        mut enter: impl FnMut(&[Option<Choice>]) -> Result<Contestant>,
         choices: &mut [Option<Choice>],
         given_up: &mut Vec<usize>,
     ) -> Result<(f64, f64)> {
@@ -123,6 +132,22 @@ impl<'a> Check<'a> {
         rounds: usize,
     ) -> Result<Vec<(f64, f64)>> {
         ContestSettings { preparations: 1, rounds, time: self.time }.pairs_us(untuned, tuned)
+    }
+}
+
+impl Untuned<'_> {
+    /// The model with a set of kernels at every batch size, prepared beside each other.
+    fn enter_all(&self, set: KernelSet) -> Vec<Result<Contestant>> {
+        let set: Arc<dyn KernelChoices> = Arc::new(set);
+        thread::scope(|scope| {
+            let start = |(batch, _): &(usize, Contestant)| {
+                let (batch, set) = (*batch, set.clone());
+                scope.spawn(move || self.ring.enter(batch, set))
+            };
+            let threads: Vec<_> = self.contestants.iter().map(start).collect();
+            let joined = threads.into_iter().map(ScopedJoinHandle::join);
+            joined.map(|entered| entered.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })
     }
 }
 

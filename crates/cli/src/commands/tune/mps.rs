@@ -10,6 +10,10 @@ use tempfile::TempDir;
 /// The program that starts and ends the service.
 const CONTROL: &str = "nvidia-cuda-mps-control";
 
+/// How many queues of the GPU's a process has at most, unless its environment says; and what it is by default, which leaves
+/// none for the fourth of several processes with many partitions.
+const CONNECTIONS: (&str, &str) = ("CUDA_DEVICE_MAX_CONNECTIONS", "2");
+
 /// A service of its own, apart from one that others may run; it ends with this value.
 pub(super) struct Mps {
     folder: TempDir,
@@ -36,6 +40,10 @@ impl Mps {
     pub(super) fn apply(&self, command: &mut Command) {
         command.env("CUDA_MPS_PIPE_DIRECTORY", self.pipe());
         command.env("CUDA_MPS_LOG_DIRECTORY", self.log());
+        let (name, value) = CONNECTIONS;
+        if std::env::var_os(name).is_none() {
+            command.env(name, value);
+        }
     }
 
     fn pipe(&self) -> PathBuf {

@@ -5,12 +5,12 @@ use weft_ir::operators::convolution::{AxisWindow, Conv};
 use weft_ir::operators::fused::{Epilogue, FusedConv};
 
 use super::epilogue::{bias_weights, right_stride};
+use super::filters::FilterLayout;
 use super::libraries::{self, Library};
 use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Image, Left, Operands, Right, candidates};
 use crate::kernels::naive_product::naive_product;
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
-use crate::kernels::stored::stored_rows;
 use crate::launch::Argument;
 use crate::plan::site::{Selected, Selection, Site};
 
@@ -53,26 +53,13 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     if !problem.is_supported() {
         return Ok(None);
     }
-    let right = site.weights.get_or_make(
-        shape.weights,
-        format!("filters {:?} padded {padded} {pairing:?} {storage:?}", shape.weights.shape()),
-        |weights| {
-            let first_tap = pairing.map_or(0, |pairing| pairing.first_tap);
-            let columns = k / image.kernel[0];
-            let row_stride = problem.right.stride;
-            stored_rows(shape.filters, k, row_stride, storage, |filter, column| {
-                let (tap_y, rest) = (column / columns, column % columns);
-                let (tap_x, channel) = (rest / padded, rest % padded);
-                let [height, width] = shape.image.kernel;
-                match tap_x.checked_sub(first_tap) {
-                    Some(tap_x) if tap_x < width && channel < channels => {
-                        weights[((filter * channels + channel) * height + tap_y) * width + tap_x]
-                    }
-                    _ => 0.0,
-                }
-            })
-        },
-    )?;
+    let layout = FilterLayout {
+        channels: padded,
+        width: image.kernel[1] * image.channels / padded,
+        first_tap: pairing.map_or(0, |pairing| pairing.first_tap),
+        stride: problem.right.stride,
+    };
+    let right = layout.filters(site, &shape)?;
     let pixels = shape.batch * shape.image.size[0] * shape.image.size[1];
     let is_padded = padded != channels;
     let workspace_from = match is_padded {

@@ -6,9 +6,9 @@ use weft_ir::operators::fused::Epilogue;
 
 use super::conv::Windows;
 use super::epilogue::stored_bias_weights;
+use super::filters::FilterLayout;
 use crate::choosing::{CUBLAS_LT, CUDNN, Wanted};
 use crate::kernels::gemm::{GemmProblem, Operands};
-use crate::kernels::stored::stored_rows;
 use crate::launch::{Argument, Candidate};
 use crate::library_call::{
     CallOperands, Convolution, LibraryCall, LibrarySet, Operation, Product, WORKSPACE_BYTES,
@@ -102,18 +102,10 @@ fn convolution_operands(
 ) -> Result<CallOperands<Argument>, DeviceError> {
     let (image, count) = (windows.image, windows.filters);
     let storage = site.precision.storage();
-    let taps = image.kernel[0] * image.kernel[1];
-    let filters = site.weights.get_or_make(
-        windows.weights,
-        format!("filters {:?} by taps {storage:?}", windows.weights.shape()),
-        |weights| {
-            let columns = taps * image.channels;
-            stored_rows(count, columns, columns, storage, |filter, column| {
-                let (tap, channel) = (column / image.channels, column % image.channels);
-                weights[(filter * image.channels + channel) * taps + tap]
-            })
-        },
-    )?;
+    let [height, width] = image.kernel;
+    let stride = height * width * image.channels;
+    let layout = FilterLayout { channels: image.channels, width, first_tap: 0, stride };
+    let filters = layout.filters(site, windows)?;
     let bias = match stored_bias_weights(site)? {
         Some(bias) => bias,
         // cuDNN adds a bias always.

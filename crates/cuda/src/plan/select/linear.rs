@@ -1,5 +1,6 @@
 //! Products with a constant matrix.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use weft_device::DeviceError;
@@ -11,7 +12,7 @@ use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Left, Operands, Right, candidates};
 use crate::kernels::naive_product::naive_product;
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
-use crate::kernels::stored::stored_rows;
+use crate::kernels::stored::{stored_rows, transposed};
 use crate::launch::{Argument, DeviceWeights};
 use crate::plan::site::{Selected, Selection, Site};
 
@@ -139,10 +140,12 @@ impl Linear {
             matrix,
             format!("matrix {k}x{n} transposed {transpose_right} {storage:?}"),
             |weights| {
-                let stride = problem.right.stride;
-                stored_rows(n, k, stride, storage, |row, column| match transpose_right {
-                    true => weights[row * k + column],
-                    false => weights[column * n + row],
+                let by_rows = match transpose_right {
+                    true => Cow::Borrowed(weights),
+                    false => Cow::Owned(transposed(weights, k, n)),
+                };
+                stored_rows(n, problem.right.stride, storage, |row, to| {
+                    to[..k].copy_from_slice(&by_rows[row * k..][..k]);
                 })
             },
         )?;

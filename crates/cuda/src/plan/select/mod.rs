@@ -5,6 +5,7 @@ mod depthwise;
 mod direct_conv;
 pub(crate) mod elementwise;
 mod epilogue;
+mod filters;
 mod indexing;
 mod layout;
 mod libraries;
