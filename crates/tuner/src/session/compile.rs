@@ -3,24 +3,29 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use weft_device::Trial;
+
 use super::TuneError;
+use super::compile_queue::{CompileQueue, Taking};
 use super::measure::{Finished, Job};
 use super::task::Task;
 use super::work_queue::WorkQueue;
-use weft_device::Trial;
 
 /// Compiles what is in `from`, and hands it on to `to`; what does not compile has failed.
 pub(super) fn compile(
     tasks: &[Task],
-    from: &WorkQueue<Job>,
+    taking: Taking,
+    from: &CompileQueue,
     to: &WorkQueue<Job>,
     finished: &Sender<Result<Finished, TuneError>>,
 ) -> Duration {
     let mut spent = Duration::ZERO;
-    while let Some(job) = from.pop() {
+    while let Some(claim) = from.pop(taking) {
+        let job = claim.job;
         let start = Instant::now();
         let compiled = tasks[job.task].operator.compile(job.candidate);
         spent += start.elapsed();
+        from.finish(&claim);
         match compiled {
             Ok(()) => to.push(job),
             Err(error) => {

@@ -147,7 +147,7 @@ fn time_what_is_missing(
     let short = TuneOptions { effort: options.final_effort / 2, ..*options };
     let (timed, _) = pipeline::run(tasks, &places, &short, observer, |pipeline: Pipeline<'_>| {
         let count = jobs.len();
-        jobs.into_iter().for_each(|job| pipeline.to_compile.push(job));
+        jobs.into_iter().for_each(|job| pipeline.submit(job));
         for finished in pipeline.finished.iter().take(count) {
             let Finished { job, bench, trial } = finished?;
             if let Trial::Measured(measurement) = &trial {

@@ -3,6 +3,7 @@
 
 mod batch;
 mod compile;
+mod compile_queue;
 mod finals;
 mod interference;
 mod learning;

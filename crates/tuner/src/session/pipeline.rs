@@ -1,5 +1,6 @@
 //! The threads of a session: some compile, one on each bench measures, and whoever decides stands at both ends.
 
+use std::iter;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use weft_device::{Bench, DeviceError, TunableDevice, UnitSet};
 
 use super::TuneError;
 use super::compile::compile;
+use super::compile_queue::{CompileQueue, Taking};
 use super::measure::{Finished, Job, Measuring};
 use super::observer::Observer;
 use super::options::{Sharing, TuneOptions};
@@ -16,8 +18,9 @@ use super::work_queue::WorkQueue;
 
 /// Where jobs go in, and where they come out.
 pub(super) struct Pipeline<'a> {
+    tasks: &'a [Task],
     /// Jobs whose candidates may have to be compiled.
-    pub(super) to_compile: &'a WorkQueue<Job>,
+    pub(super) to_compile: &'a CompileQueue,
     /// Jobs whose candidates are compiled.
     pub(super) to_measure: &'a WorkQueue<Job>,
     /// What was tried, or why nothing more can be.
@@ -26,6 +29,14 @@ pub(super) struct Pipeline<'a> {
     pub(super) window: usize,
     /// How many jobs keep those busy that compile.
     pub(super) compile_width: usize,
+}
+
+impl Pipeline<'_> {
+    /// Has a candidate compiled, where it has to be, and tried.
+    pub(super) fn submit(&self, job: Job) {
+        let code = self.tasks[job.task].operator.candidates()[job.candidate].code;
+        self.to_compile.push(job, code);
+    }
 }
 
 /// Runs `decide` beside threads that compile and measure; says how long threads compiled, all together.
@@ -38,7 +49,7 @@ pub(super) fn run<R>(
 ) -> (R, Duration) {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = options.compile_threads.unwrap_or_else(cores).max(1);
-    let (to_compile, to_measure) = (WorkQueue::new(), WorkQueue::new());
+    let (to_compile, to_measure) = (CompileQueue::default(), WorkQueue::new());
     let candidates = tasks.iter().flat_map(|task| task.operator.candidates());
     let compiles = candidates.map(|candidate| candidate.code).any(|code| code.is_some());
     let window = match compiles {
@@ -47,11 +58,12 @@ pub(super) fn run<R>(
     };
     let (sender, finished) = channel();
     thread::scope(|scope| {
-        let compilers: Vec<_> = (0..threads)
-            .map(|_| {
+        let all_take = iter::repeat_n(Taking::Any, threads).chain([Taking::Ready]);
+        let compilers: Vec<_> = all_take
+            .map(|taking| {
                 let sender = sender.clone();
                 let (from, to) = (&to_compile, &to_measure);
-                scope.spawn(move || compile(tasks, from, to, &sender))
+                scope.spawn(move || compile(tasks, taking, from, to, &sender))
             })
             .collect();
         let measuring = Measuring { tasks, effort: options.effort, from: &to_measure, observer };
@@ -69,9 +81,14 @@ pub(super) fn run<R>(
                 let _ = sender.send(Err(error.into()));
             }
         });
-        let (to_compile, to_measure) = (&to_compile, &to_measure);
-        let decided =
-            decide(Pipeline { to_compile, to_measure, finished, window, compile_width: threads });
+        let decided = decide(Pipeline {
+            tasks,
+            to_compile: &to_compile,
+            to_measure: &to_measure,
+            finished,
+            window,
+            compile_width: threads,
+        });
         to_compile.close();
         to_measure.close();
         let spent = compilers.into_iter().map(|thread| thread.join().unwrap_or_default()).sum();

@@ -175,18 +175,20 @@ impl Coordinator<'_> {
 
     /// Has the searches propose until enough is in flight.
     fn fill(&mut self) {
-        let wanted = self.window.saturating_sub(self.in_flight);
+        // Jobs that wait for a compiler keep no bench busy.
+        let parked = self.pipeline.to_compile.parked().min(self.window);
+        let wanted = (self.window + parked).saturating_sub(self.in_flight);
         // Asked for in batches, so that proposals are weighed against each other.
         if wanted * 4 < self.window && self.in_flight > 0 {
             return;
         }
         // Benches that wait for a compiler could as well try what is compiled.
-        let idle = self.pipeline.compile_width.saturating_sub(self.pipeline.to_compile.len());
+        let idle = self.pipeline.compile_width.saturating_sub(self.pipeline.to_compile.waiting());
         let budget = self.options.compiles.of(self.tasks.len());
         let compiles = idle.min(budget.saturating_sub(self.effort.compiled()));
         for Proposal { operator, candidate } in self.effort.next_within(wanted, compiles) {
             self.in_flight += 1;
-            self.pipeline.to_compile.push(Job { task: operator, candidate, attempt: 0 });
+            self.pipeline.submit(Job { task: operator, candidate, attempt: 0 });
         }
     }
 

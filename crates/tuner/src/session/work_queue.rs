@@ -43,11 +43,6 @@ impl<T> WorkQueue<T> {
         }
     }
 
-    /// How much work waits.
-    pub(super) fn len(&self) -> usize {
-        self.lock().waiting.len()
-    }
-
     /// Ends it: what waits is given back, and threads that wait for work go.
     pub(super) fn close(&self) -> Vec<T> {
         let mut state = self.lock();

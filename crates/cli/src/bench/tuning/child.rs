@@ -1,7 +1,8 @@
 //! `weft tune` in a process of its own, with a database of its own.
 
+use std::io::{Read, Seek};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -58,8 +59,14 @@ pub(super) fn command(
 
 /// Runs the command; what it reports of its only size.
 pub(super) fn report(mut command: Command) -> Result<Value> {
-    let output = command.output().context("cannot start weft tune")?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    // Into a file, since it is done before the processes that it has started, which may say something too.
+    let mut errors = tempfile::tempfile().context("cannot make a temporary file")?;
+    command.stderr(errors.try_clone()?).stdout(Stdio::piped());
+    let output = command.spawn().and_then(Child::wait_with_output);
+    let output = output.context("cannot start weft tune")?;
+    let mut said = String::new();
+    errors.rewind()?;
+    errors.read_to_string(&mut said)?;
     ensure!(output.status.success(), "weft tune: {}", said.trim());
     let mut report: Value =
         serde_json::from_slice(&output.stdout).context("what weft tune printed")?;

@@ -10,4 +10,6 @@ pub(super) enum Message {
     Progress(ProgressReport),
     /// A size is done.
     Size(SizeReport),
+    /// All is done, and written down.
+    Done,
 }

@@ -18,6 +18,15 @@ use super::view::View;
 use super::watching::START_AGAIN;
 use crate::BAD_INPUT;
 
+/// What becomes of processes that have said all there is to say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// They are waited for: those that come after them want the device for themselves.
+    Awaited,
+    /// Giving a device back takes a GPU's driver half a second, for which nobody need wait.
+    LeftAlone,
+}
+
 /// How often processes are started again in all.
 const MAX_RESTARTS: usize = 32;
 
@@ -25,6 +34,7 @@ const MAX_RESTARTS: usize = 32;
 enum Event {
     Progress(usize, ProgressReport),
     Size(SizeReport),
+    Done,
     Ended(usize, std::io::Result<ExitStatus>),
 }
 
@@ -34,14 +44,16 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let mps = options.mps.then(Mps::start).transpose()?;
     let mut supervisor = Supervisor { options, mps, view: View::new(), restarts: 0 };
     let one = Shard::default();
+    // The service ends with this process, and not before those that use it.
+    let last = if options.mps { Ends::Awaited } else { Ends::LeftAlone };
     let mut reports = match options.workers {
-        1 => supervisor.run(&[Role { shard: one, part: Part::All }])?,
+        1 => supervisor.run(&[Role { shard: one, part: Part::All }], last)?,
         count => {
             let shard = |number| Shard { number, count };
             let screening = |number| Role { shard: shard(number), part: Part::Screening };
             let roles: Vec<Role> = (0..count).map(screening).collect();
-            let screened = supervisor.run(&roles)?;
-            let finals = supervisor.run(&[Role { shard: one, part: Part::Finals }])?;
+            let screened = supervisor.run(&roles, Ends::Awaited)?;
+            let finals = supervisor.run(&[Role { shard: one, part: Part::Finals }], last)?;
             report::joined(finals, &screened)
         }
     };
@@ -68,7 +80,7 @@ struct Supervisor<'a> {
 
 impl Supervisor<'_> {
     /// Runs one process for each role until all have done theirs.
-    fn run(&mut self, roles: &[Role]) -> Result<Vec<SizeReport>> {
+    fn run(&mut self, roles: &[Role], ends: Ends) -> Result<Vec<SizeReport>> {
         self.view.show((1..=roles.len()).map(|number| format!("worker {number}")));
         let (sender, events) = channel();
         for (number, role) in roles.iter().enumerate() {
@@ -87,6 +99,8 @@ impl Supervisor<'_> {
                     reports.retain(|other| !is_same(other));
                     reports.push(report);
                 }
+                Event::Done if ends == Ends::LeftAlone => running -= 1,
+                Event::Done => {}
                 Event::Ended(_, Ok(status)) if status.success() => running -= 1,
                 Event::Ended(_, Ok(status)) if status.code() == Some(i32::from(BAD_INPUT)) => {
                     // It has said what is wrong.
@@ -139,6 +153,7 @@ fn listen(number: usize, mut child: Child, events: &Sender<Event>) {
         let event = match serde_json::from_str(&line) {
             Ok(Message::Progress(progress)) => Event::Progress(number, progress),
             Ok(Message::Size(report)) => Event::Size(report),
+            Ok(Message::Done) => Event::Done,
             // Not a message: something that a library printed.
             Err(_) => continue,
         };

@@ -38,6 +38,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         start = Instant::now();
     }
     drop(database);
+    tell(&Message::Done);
     // What is on a device goes with the process, sooner than piece by piece.
     std::process::exit(0)
 }
