@@ -36,12 +36,7 @@ impl BoundLaunch {
         // Under MPS, tensor maps are encoded for the context that is current.
         kernel.context().bind_to_thread()?;
         let arguments = planned.operands.iter().map(|operand| argument(operand, bases));
-        Ok(Self {
-            kernel,
-            shape,
-            arguments: arguments.collect::<Result<_, _>>()?,
-            can_overlap,
-        })
+        Ok(Self { kernel, shape, arguments: arguments.collect::<Result<_, _>>()?, can_overlap })
     }
 
     /// The kernel that is launched.

@@ -149,9 +149,7 @@ impl From<CudaError> for DeviceError {
             CudaError::Call(_)
             | CudaError::Refused(_)
             | CudaError::OutOfDriverMemory { .. }
-            | CudaError::OutOfHostMemory { .. } => {
-                Self::Failed(error.to_string())
-            }
+            | CudaError::OutOfHostMemory { .. } => Self::Failed(error.to_string()),
         }
     }
 }

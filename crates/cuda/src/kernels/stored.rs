@@ -87,21 +87,17 @@ mod tests {
     #[test]
     fn numbers_past_the_range_of_f16_become_its_largest() {
         let bytes = stored([1.0f32, 1e9, -1e9, f32::INFINITY].into_iter(), Storage::F16);
-        let numbers: Vec<f32> = bytemuck::pod_collect_to_vec::<u8, f16>(&bytes)
-            .into_iter()
-            .map(f16::to_f32)
-            .collect();
+        let numbers: Vec<f32> =
+            bytemuck::pod_collect_to_vec::<u8, f16>(&bytes).into_iter().map(f16::to_f32).collect();
         assert_eq!(numbers, [1.0, 65504.0, -65504.0, f32::INFINITY]);
     }
 
     #[test]
     fn every_number_is_rounded_as_by_itself() {
         let numbers = || (0..2 * CHUNK + 3).map(|number| (number as f32 * 0.37).sin() * 1e-3);
-        let halves: Vec<f16> =
-            bytemuck::pod_collect_to_vec(&stored(numbers(), Storage::F16));
+        let halves: Vec<f16> = bytemuck::pod_collect_to_vec(&stored(numbers(), Storage::F16));
         assert!(halves.into_iter().eq(numbers().map(f16::from_f32)));
-        let halves: Vec<bf16> =
-            bytemuck::pod_collect_to_vec(&stored(numbers(), Storage::Bf16));
+        let halves: Vec<bf16> = bytemuck::pod_collect_to_vec(&stored(numbers(), Storage::Bf16));
         assert!(halves.into_iter().eq(numbers().map(bf16::from_f32)));
     }
 

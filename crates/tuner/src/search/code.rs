@@ -12,18 +12,27 @@ struct State {
     compiled: HashSet<u64>,
     /// How much more may be compiled for now.
     allowed: usize,
+    /// Only candidates are wanted for which something has to be compiled.
+    only_new: bool,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { compiled: HashSet::new(), allowed: usize::MAX }
+        Self { compiled: HashSet::new(), allowed: usize::MAX, only_new: false }
     }
 }
 
 impl CompiledCode {
-    /// Lets so many things be compiled from now on.
+    /// Lets so many things be compiled from now on, for candidates of any kind.
     pub(super) fn allow(&self, count: usize) {
-        self.lock().allowed = count;
+        let mut state = self.lock();
+        (state.allowed, state.only_new) = (count, false);
+    }
+
+    /// Wants so many things compiled from now on, and no candidate for which nothing has to be.
+    pub(super) fn want(&self, count: usize) {
+        let mut state = self.lock();
+        (state.allowed, state.only_new) = (count, true);
     }
 
     /// How much was compiled, or is about to be.
@@ -56,7 +65,14 @@ impl Code {
 
     /// A candidate that may be proposed: it is there, or something may be compiled.
     pub(super) fn may_be_tried(&self, candidate: usize) -> bool {
-        self.is_there(candidate) || self.compiled.lock().allowed > 0
+        let is_there = self.is_there(candidate);
+        let state = self.compiled.lock();
+        if is_there { !state.only_new } else { state.allowed > 0 }
+    }
+
+    /// A candidate that may be proposed, and could be tried at once.
+    pub(super) fn may_be_tried_now(&self, candidate: usize) -> bool {
+        self.is_there(candidate) && self.may_be_tried(candidate)
     }
 
     /// Notes that a candidate will be compiled.
@@ -92,5 +108,7 @@ mod tests {
         compiled.allow(1);
         other.ask_for(0);
         assert!(other.may_be_tried(1), "what is there already takes nothing");
+        compiled.want(1);
+        assert!(other.may_be_tried(1) && !other.may_be_tried(0) && !one.may_be_tried(2));
     }
 }

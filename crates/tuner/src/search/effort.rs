@@ -96,6 +96,18 @@ impl Effort {
     /// Like [`Self::next`], with at most `compiles` candidates among them for which something new has to be compiled.
     pub fn next_within(&mut self, count: usize, compiles: usize) -> Vec<Proposal> {
         self.compiled.allow(compiles);
+        self.draw_all(count)
+    }
+
+    /// Up to `count` candidates, for each of which something new has to be compiled.
+    pub fn next_to_compile(&mut self, count: usize) -> Vec<Proposal> {
+        self.compiled.want(count);
+        let proposals = self.draw_all(count);
+        self.compiled.allow(0);
+        proposals
+    }
+
+    fn draw_all(&mut self, count: usize) -> Vec<Proposal> {
         let mut proposals = Vec::new();
         let mut is_open: Vec<bool> = self.searches().map(Search::has_more).collect();
         while proposals.len() < count {

@@ -116,7 +116,7 @@ pub(super) fn next(
         return ledger.untried().find(|&candidate| code.may_be_tried(candidate));
     }
     if !is_start && random.random_bool(EXPLORATION) {
-        let there = ledger.untried().filter(|&candidate| code.is_there(candidate));
+        let there = ledger.untried().filter(|&candidate| code.may_be_tried_now(candidate));
         if let Some(drawn) = there.choose(random) {
             return Some(drawn);
         }

@@ -23,7 +23,7 @@ pub(super) fn diverse(
     random: &mut SmallRng,
 ) -> Option<usize> {
     let mut untried: Vec<usize> =
-        ledger.untried().filter(|&candidate| code.is_there(candidate)).collect();
+        ledger.untried().filter(|&candidate| code.may_be_tried_now(candidate)).collect();
     if untried.len() < ENOUGH {
         untried = ledger.untried().filter(|&candidate| code.may_be_tried(candidate)).collect();
     }

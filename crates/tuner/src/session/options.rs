@@ -50,7 +50,7 @@ pub struct CompileBudget {
 
 impl Default for CompileBudget {
     fn default() -> Self {
-        Self { base: 16, per_operator: 1.0 }
+        Self { base: 16, per_operator: 1.25 }
     }
 }
 

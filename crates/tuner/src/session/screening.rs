@@ -175,19 +175,32 @@ impl Coordinator<'_> {
 
     /// Has the searches propose until enough is in flight.
     fn fill(&mut self) {
+        let Pipeline { to_compile, compile_width, .. } = self.pipeline;
+        let budget = self.options.compiles.of(self.tasks.len());
+        let left = budget.saturating_sub(self.effort.compiled());
+        // Compilers take longest, so that they have something to do even where enough waits for benches.
+        let has_room = self.in_flight < self.window + compile_width;
+        if has_room && to_compile.waiting() < compile_width / 4 {
+            let next = self.effort.next_to_compile(left.min(compile_width.div_ceil(2)));
+            self.submit(next);
+        }
         // Jobs that wait for a compiler keep no bench busy.
-        let parked = self.pipeline.to_compile.parked().min(self.window);
+        let parked = to_compile.parked().min(self.window);
         let wanted = (self.window + parked).saturating_sub(self.in_flight);
         // Asked for in batches, so that proposals are weighed against each other.
         if wanted * 4 < self.window && self.in_flight > 0 {
             return;
         }
         // Benches that wait for a compiler could as well try what is compiled.
-        let idle = self.pipeline.compile_width.saturating_sub(self.pipeline.to_compile.waiting());
-        let budget = self.options.compiles.of(self.tasks.len());
-        let compiles = idle.min(budget.saturating_sub(self.effort.compiled()));
-        for Proposal { operator, candidate } in self.effort.next_within(wanted, compiles) {
-            self.in_flight += 1;
+        let left = budget.saturating_sub(self.effort.compiled());
+        let idle = compile_width.saturating_sub(to_compile.waiting());
+        let next = self.effort.next_within(wanted, idle.min(left));
+        self.submit(next);
+    }
+
+    fn submit(&mut self, proposals: Vec<Proposal>) {
+        self.in_flight += proposals.len();
+        for Proposal { operator, candidate } in proposals {
             self.pipeline.submit(Job { task: operator, candidate, attempt: 0 });
         }
     }
