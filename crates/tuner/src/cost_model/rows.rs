@@ -67,6 +67,11 @@ impl TrainingRows {
         Ok(())
     }
 
+    /// Takes other rows too, up to the first that it cannot take.
+    pub fn append(&mut self, other: &Self) -> Result<(), RowError> {
+        other.iter().zip(&other.targets).try_for_each(|(row, &target)| self.push(row, target))
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.targets.len()

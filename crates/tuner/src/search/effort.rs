@@ -1,8 +1,9 @@
 //! Which operator gets the next trials: the one where they promise to save the most of the models' time.
 
 use super::code::CompiledCode;
+use super::expectation::Features;
 use super::{Outcome, Search};
-use crate::cost_model::{CostModel, RowError, TrainingRows};
+use crate::cost_model::{RowError, TrainingRows};
 
 /// A candidate of an operator, to be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,12 +137,10 @@ impl Effort {
         self.searches().try_for_each(|search| search.add_rows(rows))
     }
 
-    /// Lets all searches that are not done go by what `model` expects.
-    pub fn learn(&mut self, model: &CostModel) {
-        let searches = self.operators.iter_mut().map(|operator| &mut operator.search);
-        searches.filter(|search| !search.is_done()).for_each(|search| {
-            search.learn(model);
-        });
+    /// The features of the candidates of all searches that are not done.
+    pub fn open_features(&self) -> Vec<(usize, Features)> {
+        let open = self.searches().enumerate().filter(|(_, search)| !search.is_done());
+        open.map(|(operator, search)| (operator, search.features().clone())).collect()
     }
 
     /// How many things were compiled, or are about to be, for what was proposed.

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::expectation::{Expectation, Features};
 use super::ledger::Ledger;
-use crate::cost_model::CostModel;
 
 /// Over how many trials it is judged whether a model is right.
 const JUDGED_TRIALS: usize = 12;
@@ -17,9 +17,7 @@ const CORRECTION_WEIGHT: f64 = 2.0;
 /// Expected times, as logarithms relative to the operator's reference.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
-    width: usize,
-    /// The features of all candidates, one after the other.
-    features: Vec<f32>,
+    features: Features,
     expected: Option<Vec<f64>>,
     /// How many rows the model has learned from.
     rows: usize,
@@ -28,23 +26,17 @@ pub(super) struct Forecast {
 }
 
 impl Forecast {
-    pub(super) fn new(width: usize, features: Vec<f32>) -> Self {
-        Self { width, features, expected: None, rows: 0, errors: VecDeque::new() }
+    pub(super) fn new(features: Features) -> Self {
+        Self { features, expected: None, rows: 0, errors: VecDeque::new() }
     }
 
-    pub(super) fn features(&self, candidate: usize) -> &[f32] {
-        &self.features[candidate * self.width..][..self.width]
+    pub(super) fn features(&self) -> &Features {
+        &self.features
     }
 
-    /// Takes a model's word for all candidates, moved by what it says of those that were measured. Says whether the model
-    /// knows such candidates.
-    pub(super) fn update(&mut self, model: &CostModel, ledger: &Ledger) -> bool {
-        if model.width() != self.width {
-            return false;
-        }
-        let mut expected: Vec<f64> = (0..ledger.len())
-            .map(|candidate| f64::from(model.predict(self.features(candidate))))
-            .collect();
+    /// Takes a model's word for all candidates, moved by what it says of those that were measured.
+    pub(super) fn update(&mut self, expectation: &Expectation, ledger: &Ledger) {
+        let mut expected: Vec<f64> = expectation.times.iter().copied().map(f64::from).collect();
         let (mut sum, mut count) = (0.0, 0.0);
         for (candidate, ratio) in ledger.log_ratios() {
             sum += ratio - expected[candidate];
@@ -53,8 +45,7 @@ impl Forecast {
         let correction = sum / (count + CORRECTION_WEIGHT);
         expected.iter_mut().for_each(|value| *value += correction);
         self.expected = Some(expected);
-        self.rows = model.rows();
-        true
+        self.rows = expectation.rows;
     }
 
     /// What is expected of a candidate; not a number before a model was learned.

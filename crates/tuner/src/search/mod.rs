@@ -3,6 +3,7 @@
 mod code;
 mod effort;
 mod evolution;
+mod expectation;
 mod forecast;
 mod learned;
 mod ledger;
@@ -13,6 +14,7 @@ mod space;
 mod start;
 
 pub use effort::{Effort, Proposal};
+pub use expectation::{Expectation, Features};
 pub use ledger::Outcome;
 pub use operator_search::Search;
 pub use options::{MAX_EXHAUSTIVE, SearchError, SearchOptions, Strategy};

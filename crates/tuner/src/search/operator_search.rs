@@ -8,6 +8,7 @@ use rand::seq::IteratorRandom;
 use weft_device::CandidateDescription;
 
 use super::code::{Code, CompiledCode};
+use super::expectation::{Expectation, Features};
 use super::forecast::Forecast;
 use super::learned::{self, Favourites};
 use super::ledger::{Ledger, Outcome, UNTUNED};
@@ -58,7 +59,7 @@ impl Search {
         Ok(Self {
             space,
             ledger: Ledger::new(candidates.len()),
-            forecast: Forecast::new(candidates[0].features.len(), features.collect()),
+            forecast: Forecast::new(Features::new(candidates[0].features.len(), features)),
             code: Code::new(candidates.iter().map(|candidate| candidate.code).collect()),
             random: SmallRng::seed_from_u64(options.seed),
             options,
@@ -83,13 +84,24 @@ impl Search {
     /// Goes by what `model` expects of the candidates, until it is told of another one. Says whether the model knows
     /// candidates of this kind at all.
     pub fn learn(&mut self, model: &CostModel) -> bool {
-        self.forecast.update(model, &self.ledger)
+        let expectation = self.features().expected_by(model);
+        expectation.map(|expectation| self.expect(&expectation)).is_some()
+    }
+
+    /// The features of its candidates.
+    pub fn features(&self) -> &Features {
+        self.forecast.features()
+    }
+
+    /// Goes by what is expected of its candidates, until it is told otherwise.
+    pub fn expect(&mut self, expectation: &Expectation) {
+        self.forecast.update(expectation, &self.ledger);
     }
 
     /// Adds what was measured here to the rows that a model is learned from.
     pub fn add_rows(&self, rows: &mut TrainingRows) -> Result<(), RowError> {
         self.ledger.log_ratios().into_iter().try_for_each(|(candidate, ratio)| {
-            rows.push(self.forecast.features(candidate), ratio as f32)
+            rows.push(self.features().of(candidate), ratio as f32)
         })
     }
 

@@ -1,6 +1,7 @@
 //! The first part of a session: candidates are tried side by side, as each operator's search proposes them.
 
 use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use weft_device::{Measurement, Trial, TunableDevice};
@@ -44,26 +45,29 @@ pub(super) fn screen(
     let is_scaled = bench_size < size;
     let places = BenchPlaces::new(device, bench_size, options)?;
     let mut effort = searches(tasks, options, is_scaled)?;
-    let learning = Learning::begin(experience, options.search.seed, &mut effort);
     let (screened, compile_time) = pipeline::run(tasks, &places, options, observer, |pipeline| {
-        let mut coordinator = Coordinator {
-            tasks,
-            options,
-            observer,
-            stop,
-            start: Instant::now(),
-            effort,
-            learning,
-            interference: Interference::default(),
-            in_flight: 0,
-            window: pipeline.window,
-            shown: Instant::now(),
-            statistics: Statistics { benches: places.len(), ..Statistics::default() },
-            pipeline,
-        };
-        coordinator.run()?;
-        let Coordinator { effort, statistics, .. } = coordinator;
-        Ok::<_, TuneError>(Screened { effort, is_scaled, statistics })
+        thread::scope(|scope| {
+            let seed = options.search.seed;
+            let learning = Learning::begin(scope, experience, seed, &mut effort);
+            let mut coordinator = Coordinator {
+                tasks,
+                options,
+                observer,
+                stop,
+                start: Instant::now(),
+                effort,
+                learning,
+                interference: Interference::default(),
+                in_flight: 0,
+                window: pipeline.window,
+                shown: Instant::now(),
+                statistics: Statistics { benches: places.len(), ..Statistics::default() },
+                pipeline,
+            };
+            coordinator.run()?;
+            let Coordinator { effort, statistics, .. } = coordinator;
+            Ok::<_, TuneError>(Screened { effort, is_scaled, statistics })
+        })
     });
     let mut screened = screened?;
     screened.statistics.compile_time = compile_time;
@@ -137,7 +141,7 @@ struct Coordinator<'a> {
     stop: &'a Stop,
     start: Instant,
     effort: Effort,
-    learning: Learning<'a>,
+    learning: Learning,
     interference: Interference,
     in_flight: usize,
     window: usize,
@@ -154,7 +158,11 @@ impl Coordinator<'_> {
                 self.fill();
             }
             if self.in_flight == 0 {
-                return Ok(());
+                // What is learned last may be worth a few trials more.
+                if self.is_over() || !self.learning.settle(&mut self.effort) {
+                    return Ok(());
+                }
+                continue;
             }
             match self.pipeline.finished.recv_timeout(TICK) {
                 Ok(finished) => self.finish(finished?)?,

@@ -133,7 +133,10 @@ fn tuned_together(
         }
         let mut rows = TrainingRows::default();
         effort.add_rows(&mut rows).unwrap();
-        effort.learn(&CostModel::fit(&rows, effort.trials() as u64).unwrap());
+        let model = CostModel::fit(&rows, effort.trials() as u64).unwrap();
+        for (operator, features) in effort.open_features() {
+            effort.search_mut(operator).expect(&features.expected_by(&model).unwrap());
+        }
     }
     (total_regret(&landscapes, occurrences, &effort), effort.trials())
 }
