@@ -21,8 +21,7 @@ demo:
 ## Everything CI runs: fast checks first.
 test: $(VENV)/ready
 	cargo fmt --all --check
-	$(NVRTC) cargo test --workspace --exclude weft-conformance
-	WEFT_ONNX_DATA=$(abspath $(ONNX_DATA)) cargo test -p weft-conformance
+	$(NVRTC) WEFT_ONNX_DATA=$(abspath $(ONNX_DATA)) cargo test --workspace --lib --bins --tests
 	cargo build --release -p weft-cli
 	$(VENV)/bin/python tests/cli.py $(WEFT)
 	$(VENV)/bin/python tests/zoo_agreement.py $(WEFT) $(if $(filter 1,$(FULL)),--full)
