@@ -41,7 +41,7 @@ impl Lane {
 impl Track {
     fn new(pool: Result<Pool, PoolError>) -> Result<Self, DeviceError> {
         let pool = pool.map_err(|error| DeviceError::Failed(error.to_string()))?;
-        Ok(Self { pool, arena: Mutex::new(Arena(AlignedBuffer::empty())) })
+        Ok(Self { pool, arena: Mutex::default() })
     }
 
     /// Waits until no other batch has the arena.
@@ -52,6 +52,12 @@ impl Track {
 
 /// Memory for activations, grown to the largest plan that has run.
 pub(crate) struct Arena(AlignedBuffer);
+
+impl Default for Arena {
+    fn default() -> Self {
+        Self(AlignedBuffer::empty())
+    }
+}
 
 impl Arena {
     /// The first `elements` values, whose content is whatever was left there.

@@ -6,6 +6,7 @@ mod choices;
 pub mod conv;
 mod device;
 pub mod gemm;
+mod group;
 mod isa;
 pub mod kernels;
 mod lane;

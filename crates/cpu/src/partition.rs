@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
+use weft_device::{DeviceError, Executable, LoadedModel, NewGroup, Partition, UnitSet};
 
 use crate::choices::Choices;
+use crate::group::CpuGroup;
 use crate::lane::Lane;
 use crate::model::CpuModel;
 use crate::plan::{CpuExecutable, build, let_go};
@@ -48,5 +49,21 @@ impl Partition for CpuPartition {
         let choices = self.choices.current();
         let plan = build(graph, &model.weights, self.isa, self.units.len(), choices.as_deref());
         Ok(Box::new(CpuExecutable::new(&model.name, plan, self.lane.clone())))
+    }
+
+    fn prepare_group(
+        &self,
+        model: &dyn LoadedModel,
+        shapes: &[Vec<usize>],
+        entries: usize,
+    ) -> Option<Result<NewGroup, DeviceError>> {
+        let prepare = || {
+            let (lane, choices) = (self.lane.clone(), self.choices.current());
+            let (model, cores) = (CpuModel::of(model)?, self.units.len());
+            let (group, first) =
+                CpuGroup::new(lane, self.isa, cores, choices, model, shapes, entries)?;
+            Ok(NewGroup { group: Box::new(group), first })
+        };
+        Some(prepare())
     }
 }

@@ -2,6 +2,7 @@
 
 mod buckets;
 mod error;
+mod group;
 mod inputs;
 mod rows;
 mod tuning;
@@ -15,6 +16,7 @@ use weft_ir::{Applied, Graph, Value};
 
 pub use buckets::{Buckets, MAX_BUCKETS, bucket_sizes};
 pub use error::DeviceError;
+pub use group::{Group, GroupEntry, GroupMember, NewGroup};
 pub use inputs::check_inputs;
 pub use tuning::{
     Bench, CandidateDescription, KernelChoices, Measurement, OperatorKey, Platform, Screening,
@@ -81,6 +83,18 @@ pub trait Partition: Send + Sync {
         model: &dyn LoadedModel,
         shapes: &[Vec<usize>],
     ) -> Result<Box<dyn Executable>, DeviceError>;
+
+    /// A group for up to so many requests at once, for inputs of exactly these shapes, with a model as its first member.
+    /// `None` where the device has no groups.
+    fn prepare_group(
+        &self,
+        model: &dyn LoadedModel,
+        shapes: &[Vec<usize>],
+        entries: usize,
+    ) -> Option<Result<NewGroup, DeviceError>> {
+        let _ = (model, shapes, entries);
+        None
+    }
 }
 
 /// A model's weights resident on a device.

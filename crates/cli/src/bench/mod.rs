@@ -2,6 +2,7 @@
 
 mod footprint;
 mod gpu;
+mod groups;
 mod model;
 mod neighbours;
 mod peer;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Neighbours(neighbours::Options),
     /// A GPU: latency beside PyTorch, correctness, isolation, density, switching between partitions
     Gpu(gpu::Options),
+    /// Tenants whose models differ in their weights alone: one after another, and as a group
+    Groups(groups::Options),
     /// Scheduling policies on mixes of models, simulated: the most load that each carries, and a load that moves
     Sharing(sharing::Options),
     /// How much faster tuning is when candidates share the device, and whether it finds the same kernels
@@ -51,6 +54,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Peers(options) => peers::run(options),
         Command::Neighbours(options) => neighbours::run(options),
         Command::Gpu(options) => gpu::run(options),
+        Command::Groups(options) => groups::run(options),
         Command::Sharing(options) => sharing::run(options),
         Command::TuningSharing(options) => tuning::sharing::run(options),
         Command::TuningTrust(options) => tuning::trust::run(options),

@@ -10,7 +10,7 @@ use super::ExecutionPlan;
 use super::kernel::Call;
 use super::memory::Memory;
 use super::slot::Slot;
-use crate::lane::Lane;
+use crate::lane::{Arena, Lane};
 use crate::{Pool, PoolError, Worker};
 
 /// A model at fixed shapes on one partition of cores.
@@ -32,13 +32,49 @@ impl CpuExecutable {
         urgency: Urgency,
         after_step: impl Fn(usize) + Sync,
     ) -> Result<Vec<Value>, DeviceError> {
-        let expected = self.plan.inputs.iter().map(|(name, fact)| (name.as_str(), fact));
-        check_inputs(&self.model, expected, inputs)?;
         let track = self.lane.track(urgency)?;
         let mut arena = track.arena();
-        let arena = arena.of_at_least(self.plan.report.arena_bytes / size_of::<f32>())?;
-        let mut outputs: Vec<Vec<f32>> = self
-            .plan
+        let run = Run { model: &self.model, plan: &self.plan, inputs, after_step };
+        run.on(&mut arena, |body| self.plan.run_on(&track.pool, body))
+    }
+}
+
+impl ExecutionPlan {
+    /// On the pool's workers, or on the calling thread where waking them would take longer than the work; pausing those of
+    /// an interrupted pool would too.
+    pub(crate) fn run_on(
+        &self,
+        pool: &Pool,
+        body: &(dyn Fn(&Worker) + Sync),
+    ) -> Result<(), PoolError> {
+        match self.is_small() {
+            true => Pool::run_alone(pool.isa(), body),
+            false => pool.run(body),
+        }
+    }
+}
+
+/// One run of a plan.
+pub(crate) struct Run<'a, F> {
+    pub(crate) model: &'a str,
+    pub(crate) plan: &'a ExecutionPlan,
+    pub(crate) inputs: &'a [Value],
+    /// Called by the first worker after each step.
+    pub(crate) after_step: F,
+}
+
+impl<F: Fn(usize) + Sync> Run<'_, F> {
+    /// Runs it in an arena, on the workers that `on_workers` gives its work to.
+    pub(crate) fn on(
+        &self,
+        arena: &mut Arena,
+        on_workers: impl FnOnce(&(dyn Fn(&Worker) + Sync)) -> Result<(), PoolError>,
+    ) -> Result<Vec<Value>, DeviceError> {
+        let Self { model, plan, inputs, after_step } = self;
+        let expected = plan.inputs.iter().map(|(name, fact)| (name.as_str(), fact));
+        check_inputs(model, expected, inputs)?;
+        let arena = arena.of_at_least(plan.report.arena_bytes / size_of::<f32>())?;
+        let mut outputs: Vec<Vec<f32>> = plan
             .outputs
             .iter()
             .map(|output| match output.slot {
@@ -47,16 +83,16 @@ impl CpuExecutable {
             })
             .collect();
         let shared = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-        let memory = Memory::new(arena, inputs, shared, self.plan.heap_slots);
-        self.run_on_workers(&track.pool, |worker| {
-            for (steps, chunks) in &self.plan.segments {
+        let memory = Memory::new(arena, inputs, shared, plan.heap_slots);
+        on_workers(&|worker| {
+            for (steps, chunks) in &plan.segments {
                 for (chunk, index) in
                     (0..*chunks).flat_map(|chunk| steps.clone().map(move |index| (chunk, index)))
                 {
                     if memory.has_failed() {
                         return;
                     }
-                    let step = &self.plan.steps[index];
+                    let step = &plan.steps[index];
                     let call = Call {
                         memory: &memory,
                         inputs: &step.inputs,
@@ -70,11 +106,11 @@ impl CpuExecutable {
                 }
             }
         })
-        .map_err(|error| DeviceError::Failed(format!("model '{}': {error}", self.model)))?;
+        .map_err(|error| DeviceError::Failed(format!("model '{model}': {error}")))?;
         let failed =
-            |source| DeviceError::Model { model: self.model.clone(), source: Box::new(source) };
-        let mut others = Vec::with_capacity(self.plan.outputs.len());
-        for operand in &self.plan.outputs {
+            |source| DeviceError::Model { model: model.to_string(), source: Box::new(source) };
+        let mut others = Vec::with_capacity(plan.outputs.len());
+        for operand in &plan.outputs {
             others.push(match operand.slot {
                 Slot::Output(_) => None,
                 _ if memory.has_failed() => None,
@@ -88,7 +124,7 @@ impl CpuExecutable {
         if let Some(error) = memory.into_failure() {
             return Err(failed(error));
         }
-        let results = others.into_iter().zip(outputs).zip(&self.plan.outputs);
+        let results = others.into_iter().zip(outputs).zip(&plan.outputs);
         results
             .map(|((other, elements), operand)| match other {
                 Some(value) => Ok(value),
@@ -101,15 +137,6 @@ impl CpuExecutable {
                 }
             })
             .collect()
-    }
-
-    /// On the pool's workers, or on the calling thread where waking them would take longer than the work; pausing those of
-    /// an interrupted pool would too.
-    fn run_on_workers(&self, pool: &Pool, body: impl Fn(&Worker) + Sync) -> Result<(), PoolError> {
-        match self.plan.is_small() {
-            true => Pool::run_alone(pool.isa(), body),
-            false => pool.run(body),
-        }
     }
 }
 

@@ -14,7 +14,7 @@ mod site;
 mod slot;
 
 pub(crate) use build::{build, let_go};
-pub(crate) use executable::CpuExecutable;
+pub(crate) use executable::{CpuExecutable, Run};
 pub(crate) use operators::fused_operators;
 
 use std::ops::Range;
@@ -50,6 +50,21 @@ pub(crate) struct ExecutionPlan {
 }
 
 impl ExecutionPlan {
+    /// Equal where two models are computed by the same steps, whatever their weights.
+    pub(crate) fn has_steps_of(&self, other: &Self) -> bool {
+        let steps = |plan: &Self| -> Vec<(String, String, u64)> {
+            let steps = plan.report.steps.iter();
+            steps.map(|step| (step.operator.clone(), step.kernel.clone(), step.flops)).collect()
+        };
+        let outputs = |plan: &Self| -> Vec<Fact> {
+            plan.outputs.iter().map(|output| output.fact.clone()).collect()
+        };
+        self.inputs == other.inputs
+            && outputs(self) == outputs(other)
+            && self.segments == other.segments
+            && steps(self) == steps(other)
+    }
+
     /// Whether waking the workers would take longer than the work.
     fn is_small(&self) -> bool {
         let outputs = self.outputs.iter().map(|output| &output.fact);

@@ -40,6 +40,23 @@ impl<'pool> Worker<'pool> {
         }
     }
 
+    /// Runs `body` as a worker without companions would, on this thread: it sleeps when this worker would, and has its
+    /// scratch memory.
+    pub fn apart<R>(&self, body: impl FnOnce(&Worker) -> R) -> R {
+        assert!(!self.in_task.get(), "a task of a parallel loop is apart already");
+        let alone = Worker {
+            index: 0,
+            isa: self.isa,
+            barrier: None,
+            gate: self.gate,
+            in_task: Cell::new(false),
+            spare: RefCell::new(self.spare.take()),
+        };
+        let result = body(&alone);
+        self.spare.replace(alone.spare.take());
+        result
+    }
+
     /// Which worker of the run this is, from zero.
     pub fn index(&self) -> usize {
         self.index

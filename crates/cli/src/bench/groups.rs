@@ -1,0 +1,190 @@
+//! `weft bench groups`: tenants with models of one structure, one after another and as a group.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::{Value as Json, json};
+use weft_device::{Device, Executable, Group, GroupEntry, GroupMember, LoadedModel, NewGroup};
+use weft_ir::{Graph, Value};
+use weft_zoo::ZooOptions;
+
+use super::statistics::{geometric_mean, median};
+use crate::device::{DeviceName, DeviceOptions, OpenDevice};
+use crate::model_file::{self, DimensionOptions};
+use crate::progress;
+use crate::table::Table;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The models: zoo:NAME, with other weights for each tenant, or ONNX files
+    #[arg(default_values = ["zoo:mobilenet_v2", "zoo:squeezenet1_1", "zoo:shufflenet_v2_x1_0", "zoo:minilm_l6"])]
+    models: Vec<String>,
+    /// Numbers of tenants, each with one request
+    #[arg(long, value_delimiter = ',', default_value = "8")]
+    tenants: Vec<usize>,
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// The size of the partition, in cores of a CPU [default: all]
+    #[arg(long)]
+    cores: Option<usize>,
+    /// The size of the partition, in SMs of a GPU [default: all]
+    #[arg(long)]
+    sms: Option<usize>,
+    /// Rounds in which both have their turns
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    #[command(flatten)]
+    dimensions: DimensionOptions,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// For how long each runs in a round, at least once.
+const TURN: Duration = Duration::from_millis(100);
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(options.rounds > 0, "--rounds must be at least 1");
+    let device = options.device.open()?;
+    let size = match options.device.device {
+        DeviceName::Cpu => options.cores,
+        DeviceName::Cuda(_) => options.sms,
+    };
+    let size = size.unwrap_or(device.as_tunable().size());
+    let mut table = Table::new([
+        "model",
+        "tenants",
+        "one after another, ms",
+        "as a group, ms",
+        "gain",
+        "least",
+    ]);
+    let (mut values, mut gains): (Vec<Json>, Vec<f64>) = (Vec::new(), Vec::new());
+    for name in &options.models {
+        for &count in &options.tenants {
+            progress::show(format!("{name}, {count} tenants"));
+            let tenants = Tenants::new(options, &device, size, name, count)?;
+            tenants.check()?;
+            let (mut apart, mut grouped) = (Vec::new(), Vec::new());
+            for _ in 0..options.rounds {
+                apart.push(time_ms(|| tenants.run_apart())?);
+                grouped.push(time_ms(|| tenants.run_grouped())?);
+            }
+            let ratios: Vec<f64> =
+                apart.iter().zip(&grouped).map(|(apart, grouped)| apart / grouped).collect();
+            let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+            table.row([
+                name.clone(),
+                count.to_string(),
+                format!("{:.3}", median(&apart)),
+                format!("{:.3}", median(&grouped)),
+                format!("{:.3}", median(&ratios)),
+                format!("{least:.3}"),
+            ]);
+            gains.push(median(&ratios));
+            values.push(json!({
+                "model": name, "tenants": count, "size": size, "apart_ms": median(&apart),
+                "group_ms": median(&grouped), "gain": median(&ratios), "least_gain": least,
+            }));
+        }
+    }
+    progress::clear();
+    match options.json {
+        true => println!("{}", serde_json::to_string_pretty(&values)?),
+        false => {
+            println!("on {size} {}:", device.counted_in());
+            println!("{}", table.render());
+            println!("geometric mean of the gains {:.3}", geometric_mean(&gains));
+        }
+    }
+    Ok(())
+}
+
+/// Tenants of one model's structure, each with a request of its own.
+struct Tenants {
+    apart: Vec<Box<dyn Executable>>,
+    group: Box<dyn Group>,
+    members: Vec<GroupMember>,
+    inputs: Vec<Vec<Value>>,
+    _models: Vec<Arc<dyn LoadedModel>>,
+}
+
+impl Tenants {
+    fn new(
+        options: &Options,
+        device: &OpenDevice,
+        size: usize,
+        name: &str,
+        count: usize,
+    ) -> Result<Self> {
+        ensure!(count > 0, "--tenants must be at least 1");
+        let units = device.as_tunable().disjoint_partitions(size);
+        let units = units.first().with_context(|| {
+            format!("the device has no partition of {size} {}", device.counted_in())
+        })?;
+        let device: &dyn Device = device.as_device();
+        let partition = device.partition(units)?;
+        let graphs = (0..count as u64).map(|seed| graph(name, seed));
+        let graphs = graphs.collect::<Result<Vec<Graph>>>()?;
+        let shapes = options.dimensions.shapes(&graphs[0], 1)?;
+        let load =
+            |(tenant, graph): (usize, &Graph)| device.load(&format!("{name} {tenant}"), graph);
+        let models = graphs.iter().enumerate().map(load).collect::<Result<Vec<_>, _>>()?;
+        let prepared = models.iter().map(|model| partition.prepare(&**model, &shapes));
+        let apart = prepared.collect::<Result<Vec<_>, _>>()?;
+        let group = partition.prepare_group(&*models[0], &shapes, count);
+        let NewGroup { group, first } = group.context("the device has no groups")??;
+        let mut members = vec![first];
+        for model in &models[1..] {
+            members.push(group.join(&**model)?);
+        }
+        let inputs = (0..count as u64).map(|seed| {
+            let inputs = model_file::random_inputs(&graphs[0], &shapes, seed)?;
+            Ok(inputs.into_iter().map(Value::Tensor).collect())
+        });
+        Ok(Self { apart, group, members, inputs: inputs.collect::<Result<_>>()?, _models: models })
+    }
+
+    fn run_apart(&self) -> Result<Vec<Vec<Value>>> {
+        let all = self.apart.iter().zip(&self.inputs);
+        all.map(|(executable, inputs)| Ok(executable.run(inputs)?)).collect()
+    }
+
+    fn run_grouped(&self) -> Result<Vec<Vec<Value>>> {
+        let both = self.members.iter().zip(&self.inputs);
+        let entries: Vec<GroupEntry<'_>> =
+            both.map(|(&member, inputs)| GroupEntry { member, inputs }).collect();
+        self.group.run(&entries).into_iter().map(|answer| Ok(answer?)).collect()
+    }
+
+    /// Whether a group has what each of its requests has in it alone, to the bit.
+    fn check(&self) -> Result<()> {
+        let together = self.run_grouped()?;
+        for (tenant, (&member, inputs)) in self.members.iter().zip(&self.inputs).enumerate() {
+            let alone = self.group.run(&[GroupEntry { member, inputs }]);
+            let alone = alone.into_iter().next().context("no answer")??;
+            ensure!(alone == together[tenant], "tenant {tenant} has other results in a group");
+        }
+        Ok(())
+    }
+}
+
+fn graph(name: &str, seed: u64) -> Result<Graph> {
+    match name.strip_prefix("zoo:") {
+        Some(name) => Ok(weft_zoo::build(name, &ZooOptions { seed, ..ZooOptions::default() })?),
+        None => model_file::load(&model_file::resolve(name)?),
+    }
+}
+
+/// The time of one run, in the mean of as many as fit into a turn.
+fn time_ms(run: impl Fn() -> Result<Vec<Vec<Value>>>) -> Result<f64> {
+    let start = Instant::now();
+    let mut count = 0;
+    while count == 0 || start.elapsed() < TURN {
+        run()?;
+        count += 1;
+    }
+    Ok(start.elapsed().as_secs_f64() * 1e3 / f64::from(count))
+}
