@@ -100,7 +100,7 @@ def bad_arguments(model, x, folder):
     bad("no such GPU", "infer", model, "--input", x, "--device", "cuda:99", says="CUDA device cannot be used")
     bad("precision of a CPU", "infer", model, "--input", x, "--precision", "f16", says="--precision")
     bad("a group of nobody", "bench", "groups", "zoo:tiny_resnet", "--tenants", 0, says="--tenants")
-    bad("a group on more cores than there are", "bench", "groups", "zoo:tiny_resnet", "--cores", 999, says="no partition of 999 cores")
+    bad("a group on more cores than there are", "bench", "groups", "zoo:tiny_resnet", "--cores", 999, says="999 cores asked for")
     bad("no such table", "bench", "gpu", "speed", says="latency")
     bad("no such model in a table", "bench", "gpu", "--models", "resnet51", says="resnet50")
     bad("no such GPU to measure", "bench", "gpu", "--device", "cuda:99", says="CUDA device cannot be used")

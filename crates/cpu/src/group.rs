@@ -42,6 +42,8 @@ struct Plans {
 
 /// A request of a member.
 struct Request<'a> {
+    /// Which of the run's requests it is.
+    place: usize,
     plans: Arc<Plans>,
     inputs: &'a [Value],
 }
@@ -103,9 +105,9 @@ impl CpuGroup {
     }
 
     /// Runs requests, each on the core that is free first.
-    fn run_apart(&self, entries: &[Request<'_>], answers: &[Answer]) -> Result<(), DeviceError> {
+    fn run_apart(&self, requests: &[Request<'_>], answers: &[Answer]) -> Result<(), DeviceError> {
         // Waking the workers for nothing would take longer than some models do.
-        if entries.is_empty() {
+        if requests.is_empty() {
             return Ok(());
         }
         let next = AtomicUsize::new(0);
@@ -115,15 +117,15 @@ impl CpuGroup {
             let mut arena = arena.lock().unwrap_or_else(PoisonError::into_inner);
             worker.apart(|alone| {
                 loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(Request { plans, inputs }) = entries.get(place) else { return };
+                    let request = requests.get(next.fetch_add(1, Ordering::Relaxed));
+                    let Some(Request { place, plans, inputs }) = request else { return };
                     let run =
                         Run { model: &plans.model, plan: &plans.apart, inputs, after_step: |_| {} };
                     let answer = run.on(&mut arena, |body| {
                         body(alone);
                         Ok(())
                     });
-                    let _ = answers[place].set(answer);
+                    let _ = answers[*place].set(answer);
                 }
             });
         });
@@ -173,29 +175,25 @@ impl Group for CpuGroup {
             return entries.iter().map(|_| failed(why())).collect();
         }
         let answers: Vec<Answer> = entries.iter().map(|_| OnceLock::new()).collect();
-        let mut known = Vec::with_capacity(entries.len());
-        for (entry, answer) in entries.iter().zip(&answers) {
+        let mut requests = Vec::with_capacity(entries.len());
+        for (place, entry) in entries.iter().enumerate() {
             match self.member(entry.member) {
-                Some(plans) => known.push(Request { plans, inputs: entry.inputs }),
+                Some(plans) => requests.push(Request { place, plans, inputs: entry.inputs }),
                 None => {
-                    let _ =
-                        answer.set(failed(format!("{:?} is none of the group's", entry.member)));
+                    let why = format!("{:?} is none of the group's", entry.member);
+                    let _ = answers[place].set(failed(why));
                 }
             }
         }
-        let open: Vec<Answer> = known.iter().map(|_| OnceLock::new()).collect();
-        let spread = spread(known.len(), self.cores);
-        let problem = self.run_apart(&known[..spread], &open[..spread]).err();
-        for (request, answer) in known[spread..].iter().zip(&open[spread..]) {
-            let _ = answer.set(self.run_together(&request.plans, request.inputs));
+        let (apart, together) = requests.split_at(spread(requests.len(), self.cores));
+        let ran = self.run_apart(apart, &answers);
+        for Request { place, plans, inputs } in together {
+            let _ = answers[*place].set(self.run_together(plans, inputs));
         }
-        let problem = problem.map_or_else(|| "it was not run".to_string(), |why| why.to_string());
-        let mut ran = open.into_iter().map(OnceLock::into_inner);
+        // A worker that panicked left its request without an answer.
+        let problem = ran.err().map_or_else(|| "it was not run".into(), |why| why.to_string());
         let answers = answers.into_iter().map(OnceLock::into_inner);
-        answers
-            .map(|answer| answer.or_else(|| ran.next().flatten()))
-            .map(|answer| answer.unwrap_or_else(|| failed(problem.clone())))
-            .collect()
+        answers.map(|answer| answer.unwrap_or_else(|| failed(problem.clone()))).collect()
     }
 }
 

@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value as Json, json};
-use weft_device::{Device, Executable, Group, GroupEntry, GroupMember, LoadedModel, NewGroup};
+use weft_cpu::CpuDevice;
+use weft_device::{
+    Device, Executable, Group, GroupEntry, GroupMember, LoadedModel, NewGroup, Partition,
+};
 use weft_ir::{Graph, Value};
 use weft_zoo::ZooOptions;
 
 use super::statistics::{geometric_mean, median};
-use crate::device::{DeviceName, DeviceOptions, OpenDevice};
+use super::timing::first_units;
 use crate::model_file::{self, DimensionOptions};
 use crate::progress;
 use crate::table::Table;
@@ -24,14 +27,9 @@ pub(crate) struct Options {
     /// Numbers of tenants, each with one request
     #[arg(long, value_delimiter = ',', default_value = "8")]
     tenants: Vec<usize>,
-    #[command(flatten)]
-    device: DeviceOptions,
-    /// The size of the partition, in cores of a CPU [default: all]
+    /// Cores of the partition [default: all]
     #[arg(long)]
     cores: Option<usize>,
-    /// The size of the partition, in SMs of a GPU [default: all]
-    #[arg(long)]
-    sms: Option<usize>,
     /// Rounds in which both have their turns
     #[arg(long, default_value_t = 9)]
     rounds: usize,
@@ -47,12 +45,10 @@ const TURN: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.rounds > 0, "--rounds must be at least 1");
-    let device = options.device.open()?;
-    let size = match options.device.device {
-        DeviceName::Cpu => options.cores,
-        DeviceName::Cuda(_) => options.sms,
-    };
-    let size = size.unwrap_or(device.as_tunable().size());
+    let device = CpuDevice::new()?;
+    let units = first_units(&device, options.cores.unwrap_or(device.units().len()))?;
+    let partition = device.partition(&units)?;
+    let cores = units.len();
     let mut table = Table::new([
         "model",
         "tenants",
@@ -65,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for name in &options.models {
         for &count in &options.tenants {
             progress::show(format!("{name}, {count} tenants"));
-            let tenants = Tenants::new(options, &device, size, name, count)?;
+            let tenants = Tenants::new(options, &device, &*partition, name, count)?;
             tenants.check()?;
             let (mut apart, mut grouped) = (Vec::new(), Vec::new());
             for _ in 0..options.rounds {
@@ -85,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             ]);
             gains.push(median(&ratios));
             values.push(json!({
-                "model": name, "tenants": count, "size": size, "apart_ms": median(&apart),
+                "model": name, "tenants": count, "cores": cores, "apart_ms": median(&apart),
                 "group_ms": median(&grouped), "gain": median(&ratios), "least_gain": least,
             }));
         }
@@ -94,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match options.json {
         true => println!("{}", serde_json::to_string_pretty(&values)?),
         false => {
-            println!("on {size} {}:", device.counted_in());
+            println!("on {cores} cores:");
             println!("{}", table.render());
             println!("geometric mean of the gains {:.3}", geometric_mean(&gains));
         }
@@ -114,18 +110,12 @@ struct Tenants {
 impl Tenants {
     fn new(
         options: &Options,
-        device: &OpenDevice,
-        size: usize,
+        device: &CpuDevice,
+        partition: &dyn Partition,
         name: &str,
         count: usize,
     ) -> Result<Self> {
         ensure!(count > 0, "--tenants must be at least 1");
-        let units = device.as_tunable().disjoint_partitions(size);
-        let units = units.first().with_context(|| {
-            format!("the device has no partition of {size} {}", device.counted_in())
-        })?;
-        let device: &dyn Device = device.as_device();
-        let partition = device.partition(units)?;
         let graphs = (0..count as u64).map(|seed| graph(name, seed));
         let graphs = graphs.collect::<Result<Vec<Graph>>>()?;
         let shapes = options.dimensions.shapes(&graphs[0], 1)?;

@@ -50,7 +50,7 @@ pub(crate) struct ExecutionPlan {
 }
 
 impl ExecutionPlan {
-    /// Equal where two models are computed by the same steps, whatever their weights.
+    /// Whether two models are computed by the same steps, whatever their weights.
     pub(crate) fn has_steps_of(&self, other: &Self) -> bool {
         let steps = |plan: &Self| -> Vec<(String, String, u64)> {
             let steps = plan.report.steps.iter();

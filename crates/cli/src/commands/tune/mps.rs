@@ -10,8 +10,8 @@ use tempfile::TempDir;
 /// The program that starts and ends the service.
 const CONTROL: &str = "nvidia-cuda-mps-control";
 
-/// How many queues of the GPU's a process has at most, unless its environment says; and what it is by default, which leaves
-/// none for the fourth of several processes with many partitions.
+/// How many of the GPU's queues each process gets, unless the environment says otherwise. With CUDA's own eight, one of four
+/// processes was told that there is no memory.
 const CONNECTIONS: (&str, &str) = ("CUDA_DEVICE_MAX_CONNECTIONS", "2");
 
 /// A service of its own, apart from one that others may run; it ends with this value.

@@ -171,3 +171,32 @@ fn quality_of_operators_tuned_together() {
         println!("{limits}: {trials:.0} trials, {:.1} % above the best", 100.0 * regret);
     }
 }
+
+#[test]
+fn what_is_compiled_is_limited_and_can_be_asked_for_alone() {
+    // Candidates of both operators need the same ten things, in turns; the first ones need none.
+    let code = |candidate: usize| candidate.checked_sub(2).map(|number| number as u64 % 10);
+    let operator = || {
+        let mut all = candidates(40);
+        all.iter_mut().enumerate().for_each(|(candidate, one)| one.code = code(candidate));
+        Search::new(&all, SearchOptions::default()).unwrap()
+    };
+    let mut effort = Effort::new(1000);
+    for _ in 0..2 {
+        effort.add(operator(), 1.0);
+    }
+    let untuned = effort.next_within(2, 0);
+    assert!(untuned.iter().all(|proposal| proposal.candidate == 0), "{untuned:?}");
+    for proposal in untuned {
+        effort.record(proposal, time_us(10));
+    }
+    let asked_for = effort.next_to_compile(4);
+    let needed: HashSet<Option<u64>> = asked_for.iter().map(|it| code(it.candidate)).collect();
+    assert_eq!((asked_for.len(), needed.len()), (4, 4), "each needs something else: {asked_for:?}");
+    assert!(!needed.contains(&None) && effort.compiled() == 4);
+    let others = effort.next_within(12, 1);
+    assert!(others.len() > 5 && effort.compiled() <= 5, "{others:?}");
+    let left = 10 - effort.compiled();
+    assert_eq!(effort.next_to_compile(100).len(), left);
+    assert_eq!((effort.compiled(), effort.next_to_compile(100).len()), (10, 0));
+}
