@@ -1,12 +1,14 @@
 //! The device named on the command line.
 
 use std::fmt;
+use std::process::Command;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use weft_cpu::{CpuDevice, peak_gflops};
+use weft_cuda::compiler::Helpers;
 use weft_cuda::{CudaDevice, CudaOptions, Precision};
 use weft_device::{Device, DeviceError, LoadedModel, TunableDevice, UnitSet};
 use weft_ir::Graph;
@@ -90,6 +92,27 @@ impl DeviceOptions {
         self.open_as(|options| kernels.applied_to(options))
     }
 
+    /// Opens the device for somebody who tunes it: a process on every core compiles kernels, where the device compiles
+    /// any; on fewer of them where several processes share the cores. They get ready while the device is opened.
+    pub(crate) fn open_to_tune(&self, sharing: usize) -> Result<OpenDevice> {
+        if self.device == DeviceName::Cpu {
+            return self.open();
+        }
+        let program = std::env::current_exe().context("where this program lies")?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = (cores / sharing.max(1)).max(1);
+        let helpers = Helpers::start(count, || {
+            let mut command = Command::new(&program);
+            command.arg("compile-kernels");
+            command
+        })?;
+        let device = self.open()?;
+        if let OpenDevice::Cuda(device) = &device {
+            device.use_compile_helpers(helpers);
+        }
+        Ok(device)
+    }
+
     fn open_as(&self, choose: impl FnOnce(CudaOptions) -> CudaOptions) -> Result<OpenDevice> {
         match self.device {
             DeviceName::Cpu => {
@@ -119,21 +142,6 @@ impl OpenDevice {
             OpenDevice::Cpu(device) => device,
             OpenDevice::Cuda(device) => device,
         }
-    }
-
-    /// Has a process on every core compile kernels from now on, where the device compiles any; on fewer of them where
-    /// several processes share the cores.
-    pub(crate) fn start_compile_helpers(&self, sharing: usize) -> Result<()> {
-        let OpenDevice::Cuda(device) = self else { return Ok(()) };
-        let program = std::env::current_exe().context("where this program lies")?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = (cores / sharing.max(1)).max(1);
-        let command = || {
-            let mut command = std::process::Command::new(&program);
-            command.arg("compile-kernels");
-            command
-        };
-        Ok(device.start_compile_helpers(count, command)?)
     }
 
     /// The device, for those who share it.

@@ -1,12 +1,12 @@
 //! A GPU as a device: its units are groups of SMs.
 
-use std::process::Command;
 use std::sync::Arc;
 
 use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
 use weft_ir::Graph;
 
 use crate::bandwidth;
+use crate::compiler::Helpers;
 use crate::driver::{Context, StreamPriority};
 use crate::gpu::{Gpu, GpuMemory};
 use crate::model::CudaModel;
@@ -82,13 +82,9 @@ impl CudaDevice {
         Ok(Arc::new(CudaPartition { gpu: self.gpu.clone(), lane: self.gpu.lane(units)? }))
     }
 
-    /// Has so many further processes compile kernels from now on, each of which runs [`crate::compiler::help`].
-    pub fn start_compile_helpers(
-        &self,
-        count: usize,
-        command: impl Fn() -> Command,
-    ) -> std::io::Result<()> {
-        self.gpu.kernels.compiler().start_helpers(count, command)
+    /// Has further processes compile kernels from now on.
+    pub fn use_compile_helpers(&self, helpers: Helpers) {
+        self.gpu.kernels.compiler().use_helpers(helpers);
     }
 
     /// Makes partitions ahead of their use.

@@ -39,8 +39,9 @@ pub enum Screening {
     OnAPart,
     /// On partitions of the size that it is for.
     OnItsSize,
-    /// Nowhere: it would hold others up. It is left to the finals.
-    Never,
+    /// On partitions of the size that it is for, where nothing else is left to do: it would hold others up. What is not
+    /// tried so is left to the finals.
+    Spare,
 }
 
 impl Screening {
@@ -49,7 +50,7 @@ impl Screening {
         match self {
             Self::OnAPart => true,
             Self::OnItsSize => !is_part,
-            Self::Never => false,
+            Self::Spare => false,
         }
     }
 }

@@ -41,7 +41,7 @@ fn program(texts: &[Vec<u8>]) -> Option<Program> {
 }
 
 /// Helpers, each of which compiles one program at a time.
-pub(super) struct Helpers {
+pub struct Helpers {
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -59,8 +59,9 @@ struct Helper {
 }
 
 impl Helpers {
-    /// Starts `count` processes that run [`help`].
-    pub(super) fn start(count: usize, command: impl Fn() -> Command) -> io::Result<Self> {
+    /// Starts `count` processes that run [`help`] on their standard input and output. They need no device, so that they
+    /// can be started before one is opened.
+    pub fn start(count: usize, command: impl Fn() -> Command) -> io::Result<Self> {
         let idle = (0..count).map(|_| Helper::start(command())).collect::<io::Result<Vec<_>>>()?;
         Ok(Self { state: Mutex::new(State { count: idle.len(), idle }), freed: Condvar::new() })
     }

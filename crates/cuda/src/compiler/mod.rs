@@ -7,22 +7,19 @@ mod kernels;
 mod nvrtc;
 mod program;
 
-use std::io;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 pub use cache::KernelCache;
-pub use helpers::help;
+pub use helpers::{Helpers, help};
 pub use kernels::Kernels;
 pub use program::Program;
 
 use crate::driver::{CompileFailure, CudaError, Version};
 use crate::launch::KernelSource;
 use crate::library::Libraries;
-use helpers::Helpers;
 use nvrtc::Nvrtc;
 
 /// How many kernels are compiled at once, on however many cores.
@@ -57,12 +54,9 @@ impl Compiler {
         self.nvrtc.version()
     }
 
-    /// Has so many further processes compile from now on, each of which runs [`help`] on its standard input and output.
-    /// One that ends is not missed.
-    pub fn start_helpers(&self, count: usize, command: impl Fn() -> Command) -> io::Result<()> {
-        let helpers = Helpers::start(count, command)?;
+    /// Has further processes compile from now on, unless it has some already. One that ends is not missed.
+    pub fn use_helpers(&self, helpers: Helpers) {
         let _ = self.helpers.set(helpers);
-        Ok(())
     }
 
     /// The machine code of a kernel for an architecture such as `sm_90`.

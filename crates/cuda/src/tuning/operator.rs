@@ -71,7 +71,7 @@ fn describe((number, candidate): (usize, &Candidate)) -> CandidateDescription {
         // Blocks of the template compute tiles of their own; of other kernels that is not known.
         screening: match (&candidate.traits, &candidate.library_call) {
             // The host takes long to prepare a call, one after another.
-            (_, Some(_)) => Screening::Never,
+            (_, Some(_)) => Screening::Spare,
             (Some(_), None) => Screening::OnAPart,
             (None, None) => Screening::OnItsSize,
         },

@@ -23,7 +23,7 @@ pub fn try_all(
     let places = BenchPlaces::new(device, bench_size, options)?;
     let (trials, _) = pipeline::run(tasks, &places, options, &Silent, |pipeline| {
         for (place, &(task, candidate)) in candidates.iter().enumerate() {
-            pipeline.submit(Job { task, candidate, attempt: place });
+            pipeline.submit(Job { attempt: place, ..Job::new(task, candidate) });
         }
         let mut trials: Vec<Option<Trial>> = vec![None; candidates.len()];
         for finished in pipeline.finished.iter().take(candidates.len()) {

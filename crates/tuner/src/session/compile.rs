@@ -27,6 +27,7 @@ pub(super) fn compile(
         spent += start.elapsed();
         from.finish(&claim);
         match compiled {
+            Ok(()) if job.is_spare => to.push_spare(job),
             Ok(()) => to.push(job),
             Err(error) => {
                 let trial = Trial::Failed(error.to_string());

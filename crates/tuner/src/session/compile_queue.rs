@@ -20,6 +20,8 @@ pub(super) struct CompileQueue {
 struct State {
     /// Jobs that find compiled what they may share with others.
     ready: VecDeque<Job>,
+    /// Jobs that a thread takes which has nothing else to do.
+    spare: VecDeque<Job>,
     /// Jobs for which something is to be compiled that nobody has begun with.
     waiting: VecDeque<(Code, Job)>,
     begun: HashMap<Code, Begun>,
@@ -44,7 +46,7 @@ pub(super) struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taking {
     Any,
-    /// Those that are ready, so that they need not wait until somebody is done with compiling.
+    /// Those that are ready, so that they need not wait until somebody is done with compiling, and then spare ones.
     Ready,
 }
 
@@ -53,6 +55,11 @@ impl CompileQueue {
     pub(super) fn push(&self, job: Job, code: Option<Code>) {
         let mut state = self.lock();
         if state.is_closed {
+            return;
+        }
+        if job.is_spare {
+            state.spare.push_back(job);
+            self.changed.notify_all();
             return;
         }
         match code.map(|code| (code, state.begun.get_mut(&code))) {
@@ -77,6 +84,11 @@ impl CompileQueue {
                 && let Some((code, job)) = state.waiting.pop_front()
             {
                 return Some(Claim { job, code: Some(code) });
+            }
+            if taking == Taking::Ready
+                && let Some(job) = state.spare.pop_front()
+            {
+                return Some(Claim { job, code: None });
             }
             if state.is_closed {
                 return None;
@@ -125,7 +137,7 @@ mod tests {
     use super::*;
 
     fn job(candidate: usize) -> Job {
-        Job { task: 0, candidate, attempt: 0 }
+        Job::new(0, candidate)
     }
 
     fn taken(queue: &CompileQueue, taking: Taking) -> Option<usize> {
@@ -162,6 +174,18 @@ mod tests {
         assert_eq!(taken(&queue, Taking::Ready), Some(1));
         assert_eq!(taken(&queue, Taking::Ready), None);
         assert_eq!(taken(&queue, Taking::Any), Some(0));
+    }
+
+    #[test]
+    fn spare_ones_hold_up_neither_what_is_ready_nor_those_that_compile() {
+        let queue = CompileQueue::default();
+        queue.push(Job { is_spare: true, ..job(0) }, Some(7));
+        queue.push(job(1), None);
+        queue.push(job(2), Some(7));
+        assert_eq!(taken(&queue, Taking::Ready), Some(1));
+        assert_eq!(taken(&queue, Taking::Any), Some(2));
+        assert_eq!(taken(&queue, Taking::Any), None);
+        assert_eq!(taken(&queue, Taking::Ready), Some(0));
     }
 
     #[test]

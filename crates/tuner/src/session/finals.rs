@@ -1,7 +1,6 @@
 //! The second part of a session: those that screening could not tell apart are tried alone, on a partition of the size that
 //! is tuned for.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use weft_device::{Bench, Trial, TunableDevice};
@@ -11,7 +10,7 @@ use super::observer::{Observer, Phase, Progress, TrialReport, TrialStage};
 use super::options::TuneOptions;
 use super::outcome::Choice;
 use super::pipeline::{self, BenchPlaces, Pipeline};
-use super::screening::{Screened, unscreened};
+use super::screening::{Screened, Times, first_unscreened};
 use super::stop::Stop;
 use super::task::Task;
 use super::{Assignment, TuneError};
@@ -30,9 +29,6 @@ const MAX_FINALISTS: usize = 3;
 /// How many are timed on a partition of the right size where screening was on a part of one.
 const MAX_SCALED_FINALISTS: usize = 3;
 
-/// How many of the candidates that could not be screened are timed besides.
-const MAX_UNSCREENED: usize = 3;
-
 /// The share of all tasks' time that a task's candidates must promise to save for any of them to be tried alone.
 const LEAST_SAVING: f64 = 3e-4;
 
@@ -48,9 +44,6 @@ const MAX_INTERFERENCE: f64 = 1.10;
 /// How often a candidate is timed again because something interfered.
 const MAX_ATTEMPTS: usize = 2;
 
-/// The times of a task's candidates on partitions of the right size.
-type Times = HashMap<usize, Duration>;
-
 /// Decides for each task.
 pub(super) fn decide(
     device: &dyn TunableDevice,
@@ -65,7 +58,10 @@ pub(super) fn decide(
     let is_short = stop.is_asked();
     let mut times = match screened.is_scaled {
         true => vec![Times::new(); tasks.len()],
-        false => screened.effort.searches().map(screened_times).collect(),
+        false => {
+            let both = screened.effort.searches().zip(&screened.spare_times);
+            both.map(|(search, spare)| screened_times(search, spare)).collect()
+        }
     };
     time_what_is_missing(device, assignment, screened, is_short, options, observer, &mut times)?;
     let units = device.disjoint_partitions(size);
@@ -105,9 +101,10 @@ pub(super) fn decide(
 }
 
 /// What screening found, where it was on partitions of the right size.
-fn screened_times(search: &Search) -> Times {
-    let near = search.contenders(f64::INFINITY).into_iter();
-    near.filter_map(|candidate| Some((candidate, search.time(candidate)?))).collect()
+fn screened_times(search: &Search, spare: &Times) -> Times {
+    let searched = search.contenders(f64::INFINITY).into_iter();
+    let times = searched.filter_map(|candidate| Some((candidate, search.time(candidate)?)));
+    times.chain(spare.iter().map(|(&candidate, &time)| (candidate, time))).collect()
 }
 
 /// Times what screening left out on partitions of the right size, as many at once as there are: the best of it where it
@@ -133,12 +130,10 @@ fn time_what_is_missing(
             missing.extend(scaled_finalists(search, is_brief));
         }
         if !is_brief {
-            let left = unscreened(task, options, screened.is_scaled);
-            let open = left.filter(|&one| one != UNTUNED && !is_banned(task, one));
-            missing.extend(open.take(MAX_UNSCREENED));
+            missing.extend(first_unscreened(task, options, screened.is_scaled));
         }
-        let job = |candidate| Job { task: index, candidate, attempt: 0 };
-        jobs.extend(missing.into_iter().map(job));
+        missing.retain(|candidate| !times[index].contains_key(candidate));
+        jobs.extend(missing.into_iter().map(|candidate| Job::new(index, candidate)));
     }
     if jobs.is_empty() {
         return Ok(());
@@ -167,11 +162,6 @@ fn scaled_finalists(search: &Search, is_brief: bool) -> Vec<usize> {
     let (noise, most) = if is_brief { (0.0, 1) } else { (SCALED_NOISE, MAX_SCALED_FINALISTS) };
     let contenders = search.contenders(noise).into_iter().filter(|&one| one != UNTUNED).take(most);
     [UNTUNED].into_iter().chain(contenders).collect()
-}
-
-/// Whether processes have ended while they tried it.
-fn is_banned(task: &Task, candidate: usize) -> bool {
-    task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
 }
 
 struct Finals<'a> {

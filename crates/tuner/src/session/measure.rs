@@ -17,6 +17,14 @@ pub(super) struct Job {
     pub(super) candidate: usize,
     /// How often it was tried before and something interfered.
     pub(super) attempt: usize,
+    /// It is tried where a bench has nothing else to do.
+    pub(super) is_spare: bool,
+}
+
+impl Job {
+    pub(super) fn new(task: usize, candidate: usize) -> Self {
+        Self { task, candidate, attempt: 0, is_spare: false }
+    }
 }
 
 /// A candidate that was tried.

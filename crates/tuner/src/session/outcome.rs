@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use weft_device::Trial;
+
 /// The candidate of one task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
@@ -50,4 +52,13 @@ pub struct Statistics {
     pub compile_time: Duration,
     /// The whole session.
     pub total_time: Duration,
+}
+
+impl Statistics {
+    /// Counts a trial.
+    pub(super) fn note(&mut self, trial: &Trial) {
+        self.trials += 1;
+        self.wrong += usize::from(matches!(trial, Trial::Wrong { .. }));
+        self.failed += usize::from(matches!(trial, Trial::Failed(_)));
+    }
 }

@@ -1,10 +1,11 @@
 //! The first part of a session: candidates are tried side by side, as each operator's search proposes them.
 
+use std::collections::HashMap;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weft_device::{Measurement, Trial, TunableDevice};
+use weft_device::{Measurement, Screening, Trial, TunableDevice};
 
 use super::finals::NOISE;
 use super::interference::Interference;
@@ -25,9 +26,17 @@ const MAX_ATTEMPTS: usize = 1;
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How many of the candidates that are left to spare benches or to the finals are timed.
+const MAX_UNSCREENED: usize = 3;
+
+/// The times of a task's candidates on partitions of the right size.
+pub(super) type Times = HashMap<usize, Duration>;
+
 /// What screening found.
 pub(super) struct Screened {
     pub(super) effort: Effort,
+    /// What was timed besides what the searches proposed, for each task.
+    pub(super) spare_times: Vec<Times>,
     /// Where candidates were timed is smaller than what is tuned for.
     pub(super) is_scaled: bool,
     pub(super) statistics: Statistics,
@@ -59,14 +68,18 @@ pub(super) fn screen(
                 learning,
                 interference: Interference::default(),
                 in_flight: 0,
+                spare_times: vec![Times::new(); tasks.len()],
                 window: pipeline.window,
                 shown: Instant::now(),
                 statistics: Statistics { benches: places.len(), ..Statistics::default() },
                 pipeline,
             };
+            if !is_scaled {
+                coordinator.submit_spare();
+            }
             coordinator.run()?;
-            let Coordinator { effort, statistics, .. } = coordinator;
-            Ok::<_, TuneError>(Screened { effort, is_scaled, statistics })
+            let Coordinator { effort, spare_times, statistics, .. } = coordinator;
+            Ok::<_, TuneError>(Screened { effort, spare_times, is_scaled, statistics })
         })
     });
     let mut screened = screened?;
@@ -82,7 +95,8 @@ pub(super) fn known(
 ) -> Result<Screened, TuneError> {
     let is_scaled = bench_size(device, size, options) < size;
     let effort = searches(tasks, options, is_scaled)?;
-    Ok(Screened { effort, is_scaled, statistics: Statistics::default() })
+    let spare_times = vec![Times::new(); tasks.len()];
+    Ok(Screened { effort, spare_times, is_scaled, statistics: Statistics::default() })
 }
 
 /// The size of the partitions that candidates are screened on.
@@ -93,12 +107,24 @@ fn bench_size(device: &dyn TunableDevice, size: usize, options: &TuneOptions) ->
     }
 }
 
-/// The candidates that are left to the finals where others are tried beside each other.
-pub(super) fn unscreened(
+/// Those of a task's candidates that are timed though no search proposes them.
+pub(super) fn first_unscreened(
     task: &Task,
     options: &TuneOptions,
     is_scaled: bool,
 ) -> impl Iterator<Item = usize> {
+    let all = unscreened(task, options, is_scaled);
+    let open = all.filter(|&candidate| candidate != 0 && !is_banned(task, candidate));
+    open.take(MAX_UNSCREENED)
+}
+
+/// Whether processes have ended while they tried it.
+fn is_banned(task: &Task, candidate: usize) -> bool {
+    task.known.iter().any(|known| known.candidate == candidate && known.time.is_none())
+}
+
+/// The candidates that no search proposes where others are tried beside each other.
+fn unscreened(task: &Task, options: &TuneOptions, is_scaled: bool) -> impl Iterator<Item = usize> {
     let is_shared = options.sharing != Sharing::OneAtATime;
     let all = task.operator.candidates().iter().enumerate();
     let left = all.filter(move |(_, one)| is_shared && !one.screening.allows(is_scaled));
@@ -143,7 +169,9 @@ struct Coordinator<'a> {
     effort: Effort,
     learning: Learning,
     interference: Interference,
+    /// Jobs that the searches have asked for.
     in_flight: usize,
+    spare_times: Vec<Times>,
     window: usize,
     /// When progress was last shown.
     shown: Instant,
@@ -206,16 +234,34 @@ impl Coordinator<'_> {
         self.submit(next);
     }
 
+    /// Has benches that wait for a compiler try what the searches leave out; what is left when they are done is left to
+    /// the finals.
+    fn submit_spare(&self) {
+        for (number, task) in self.tasks.iter().enumerate() {
+            for candidate in first_unscreened(task, self.options, false) {
+                if task.operator.candidates()[candidate].screening == Screening::Spare {
+                    self.pipeline.submit(Job { is_spare: true, ..Job::new(number, candidate) });
+                }
+            }
+        }
+    }
+
     fn submit(&mut self, proposals: Vec<Proposal>) {
         self.in_flight += proposals.len();
         for Proposal { operator, candidate } in proposals {
-            self.pipeline.submit(Job { task: operator, candidate, attempt: 0 });
+            self.pipeline.submit(Job::new(operator, candidate));
         }
     }
 
     fn finish(&mut self, Finished { job, bench, trial }: Finished) -> Result<(), TuneError> {
+        self.statistics.note(&trial);
+        if job.is_spare {
+            if let Trial::Measured(measurement) = &trial {
+                self.spare_times[job.task].insert(job.candidate, measurement.time);
+            }
+            return self.report(job, bench, trial);
+        }
         self.in_flight -= 1;
-        self.statistics.trials += 1;
         let outcome = match &trial {
             Trial::Measured(measurement) => {
                 let excess = self.interference.excess(measurement.interference);
@@ -229,18 +275,15 @@ impl Coordinator<'_> {
                 }
                 search::Outcome::Time(measurement.time)
             }
-            Trial::Wrong { .. } => {
-                self.statistics.wrong += 1;
-                search::Outcome::Disqualified
-            }
-            Trial::Failed(_) => {
-                self.statistics.failed += 1;
-                search::Outcome::Disqualified
-            }
+            Trial::Wrong { .. } | Trial::Failed(_) => search::Outcome::Disqualified,
         };
         let proposal = Proposal { operator: job.task, candidate: job.candidate };
         self.effort.record(proposal, outcome);
         self.learning.note(&mut self.effort);
+        self.report(job, bench, trial)
+    }
+
+    fn report(&self, job: Job, bench: Option<usize>, trial: Trial) -> Result<(), TuneError> {
         let report = TrialReport {
             task: job.task,
             candidate: job.candidate,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Work in order of arrival. Who fills it bounds it: no session has more in flight than it has asked for.
+/// Work in order of arrival, spare work after all other. Who fills it bounds it: no session has more in flight than it has asked for.
 pub(super) struct WorkQueue<T> {
     state: Mutex<State<T>>,
     arrived: Condvar,
@@ -11,20 +11,30 @@ pub(super) struct WorkQueue<T> {
 
 struct State<T> {
     waiting: VecDeque<T>,
+    spare: VecDeque<T>,
     is_closed: bool,
 }
 
 impl<T> WorkQueue<T> {
     pub(super) fn new() -> Self {
-        let state = State { waiting: VecDeque::new(), is_closed: false };
+        let state = State { waiting: VecDeque::new(), spare: VecDeque::new(), is_closed: false };
         Self { state: Mutex::new(state), arrived: Condvar::new() }
     }
 
     /// Adds work; what comes after the end is dropped.
     pub(super) fn push(&self, work: T) {
+        self.push_to(work, |state| &mut state.waiting);
+    }
+
+    /// Adds work that is taken where there is no other.
+    pub(super) fn push_spare(&self, work: T) {
+        self.push_to(work, |state| &mut state.spare);
+    }
+
+    fn push_to(&self, work: T, list: impl Fn(&mut State<T>) -> &mut VecDeque<T>) {
         let mut state = self.lock();
         if !state.is_closed {
-            state.waiting.push_back(work);
+            list(&mut state).push_back(work);
             self.arrived.notify_one();
         }
     }
@@ -33,8 +43,9 @@ impl<T> WorkQueue<T> {
     pub(super) fn pop(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
-            if let Some(work) = state.waiting.pop_front() {
-                return Some(work);
+            let work = state.waiting.pop_front().or_else(|| state.spare.pop_front());
+            if work.is_some() {
+                return work;
             }
             if state.is_closed {
                 return None;
@@ -43,12 +54,13 @@ impl<T> WorkQueue<T> {
         }
     }
 
-    /// Ends it: what waits is given back, and threads that wait for work go.
-    pub(super) fn close(&self) -> Vec<T> {
+    /// Ends it: what waits is dropped, and threads that wait for work go.
+    pub(super) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
+        state.waiting.clear();
+        state.spare.clear();
         self.arrived.notify_all();
-        state.waiting.drain(..).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -87,5 +99,15 @@ mod tests {
         assert_eq!(sorted, (0..100).collect::<Vec<_>>());
         queue.push(7);
         assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn spare_work_is_taken_where_there_is_no_other() {
+        let queue = WorkQueue::new();
+        queue.push_spare(1);
+        queue.push(2);
+        queue.push_spare(3);
+        queue.push(4);
+        assert_eq!([(); 4].map(|()| queue.pop()), [2, 4, 1, 3].map(Some));
     }
 }

@@ -190,8 +190,8 @@ impl FakeOperator {
         Self { uncompilable: Some(candidate), ..self }
     }
 
-    pub(crate) fn unscreenable(mut self, candidate: usize) -> Self {
-        self.candidates[candidate].screening = Screening::Never;
+    pub(crate) fn spare(mut self, candidate: usize) -> Self {
+        self.candidates[candidate].screening = Screening::Spare;
         self
     }
 

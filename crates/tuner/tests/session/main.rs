@@ -102,11 +102,11 @@ fn what_screening_on_a_part_cannot_tell_is_decided_on_the_whole() {
 #[test]
 fn candidates_that_cannot_be_screened_have_their_chance_in_the_finals() {
     let device = FakeDevice::new(8).screening_on(1);
-    let operator = FakeOperator::new("library", &[10.0, 9.0, 3.0, 8.0]).unscreenable(2);
+    let operator = FakeOperator::new("library", &[10.0, 9.0, 3.0, 8.0]).spare(2);
     let outcome = run(&device, &[operator.task()], &exhaustive()).unwrap();
     assert_eq!(chosen(&outcome), [2]);
     let (device, options) = (FakeDevice::new(4), exhaustive());
-    let operator = FakeOperator::new("library", &[10.0, 9.0, 3.0, 8.0]).unscreenable(2);
+    let operator = FakeOperator::new("library", &[10.0, 9.0, 3.0, 8.0]).spare(2);
     assert_eq!(chosen(&run(&device, &[operator.task()], &options).unwrap()), [2]);
 }
 

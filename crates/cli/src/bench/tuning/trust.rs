@@ -79,8 +79,7 @@ impl Times {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.candidates > 0, "--candidates must be at least 1");
-    let device = options.device.open()?;
-    device.start_compile_helpers(1)?;
+    let device = options.device.open_to_tune(1)?;
     let size = match device {
         OpenDevice::Cpu(_) => options.cores.unwrap_or(1),
         OpenDevice::Cuda(_) => options.sms.unwrap_or(8),

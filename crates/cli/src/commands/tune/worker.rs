@@ -24,8 +24,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let mut start = Instant::now();
     let role = options.as_worker.context("this process is no worker")?;
     let database = Database::open(&options.database()?)?;
-    let device = options.device.open()?;
-    device.start_compile_helpers(role.shard.count)?;
+    let device = options.device.open_to_tune(role.shard.count)?;
     stop_when_asked()?;
     let otherwise = match device {
         OpenDevice::Cpu(_) => 1,
