@@ -104,9 +104,8 @@ DEVICE void store(STORAGE *row, int column, float first, float second) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    attention(const __grid_constant__ Problem p, const STORAGE *query, const STORAGE *key, const STORAGE *value,
-              const STORAGE *mask, STORAGE *output) {
+KERNEL_OF(THREADS, attention)(CONSTANT(Problem) p, const STORAGE *query, const STORAGE *key, const STORAGE *value,
+                              const STORAGE *mask, STORAGE *output) {
     extern __shared__ __align__(128) u8 shared[];
     int lane = threadIdx.x % 32, matrix = lane / 8;
     int query_warp = threadIdx.x / 32 / KEY_WARPS, key_warp = threadIdx.x / 32 % KEY_WARPS;

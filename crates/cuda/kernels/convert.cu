@@ -1,6 +1,6 @@
 // Elements of type FROM to type TO, in order. PER_THREAD neighbours are moved at once.
 
-extern "C" __global__ void convert(const FROM *from, TO *__restrict__ to, u32 count) {
+KERNEL(convert)(const FROM *from, TO *__restrict__ to, u32 count) {
     u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * PER_THREAD;
     release_successor();
     await_predecessor();

@@ -17,9 +17,9 @@ struct Problem {
 typedef Vector<STORAGE, VECTOR> Piece;
 constexpr int INPUTS = (OUTPUTS - 1) * STRIDE_X + (KERNEL_X - 1) * DILATION_X + 1;
 
-extern "C" __global__ void depthwise(const __grid_constant__ Problem p, const STORAGE *input,
-                                     const STORAGE *__restrict__ filters, const float *__restrict__ bias,
-                                     const STORAGE *residual, STORAGE *__restrict__ output) {
+KERNEL(depthwise)(CONSTANT(Problem) p, const STORAGE *input,
+                  const STORAGE *__restrict__ filters, const float *__restrict__ bias,
+                  const STORAGE *residual, STORAGE *__restrict__ output) {
     release_successor();
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;
     int channel = take_remainder(number, p.by_channel_pieces) * VECTOR;

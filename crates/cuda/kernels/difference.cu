@@ -14,7 +14,7 @@ DEVICE double sum_of_warp(double x) {
     return x;
 }
 
-extern "C" __global__ void difference(const STORAGE *values, const STORAGE *reference, Difference *result, u32 count) {
+KERNEL(difference)(const STORAGE *values, const STORAGE *reference, Difference *result, u32 count) {
     release_successor();
     await_predecessor();
     double difference_squares = 0, reference_squares = 0;

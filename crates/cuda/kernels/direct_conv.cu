@@ -33,9 +33,9 @@ DEVICE int source_of(Axis axis, int output, int tap) {
     return place < axis.input ? place : -1;
 }
 
-extern "C" __global__ void direct_conv(const STORAGE *input, const STORAGE *weights, const BIAS *bias,
-                                       const STORAGE *residual, STORAGE *output, const __grid_constant__ Problem p,
-                                       u32 count) {
+KERNEL(direct_conv)(const STORAGE *input, const STORAGE *weights, const BIAS *bias,
+                    const STORAGE *residual, STORAGE *output, CONSTANT(Problem) p,
+                    u32 count) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 image = index;
     u32 piece = 0;

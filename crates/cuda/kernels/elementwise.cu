@@ -53,7 +53,7 @@ template <int COUNT> DEVICE void run(u32 index, const u32 (&places)[INPUTS], OUT
     *reinterpret_cast<Vector<OUTPUT, COUNT> *>(output + index) = y;
 }
 
-extern "C" __global__ void elementwise(OUTPUT *output, Shape shape, u32 count, PARAMETERS) {
+KERNEL(elementwise)(OUTPUT *output, Shape shape, u32 count, PARAMETERS) {
     constexpr u32 moves[INPUTS] = {MOVES};
     u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * WIDTH;
     u32 rest = first;

@@ -26,7 +26,7 @@ DEVICE Best better(Best a, Best b) {
 DEVICE long long place_of(Best best, NUMBER first) { return first != first || best.place < 0 ? 0 : best.place; }
 
 // A warp per row of contiguous elements.
-extern "C" __global__ void extreme_rows(const FROM *from, long long *to, u32 outer, u32 along) {
+KERNEL(extreme_rows)(const FROM *from, long long *to, u32 outer, u32 along) {
     u32 row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     release_successor();
     await_predecessor();
@@ -43,7 +43,7 @@ extern "C" __global__ void extreme_rows(const FROM *from, long long *to, u32 out
 }
 
 // A thread per line whose elements lie `inner` apart.
-extern "C" __global__ void extreme_strided(const FROM *from, long long *to, u32 outer, u32 along, u32 inner) {
+KERNEL(extreme_strided)(const FROM *from, long long *to, u32 outer, u32 along, u32 inner) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     release_successor();
     await_predecessor();

@@ -7,8 +7,8 @@ struct Gather {
     u32 along;
 };
 
-extern "C" __global__ void gather(const ELEMENT *from, const INDEX *indices, ELEMENT *to, Gather shape, u32 count,
-                                  Fault fault) {
+KERNEL(gather)(const ELEMENT *from, const INDEX *indices, ELEMENT *to, Gather shape, u32 count,
+               Fault fault) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 before = index;
     u32 after = take_remainder(before, shape.after);
@@ -38,8 +38,8 @@ struct Axes {
     Axis at[RANK];
 };
 
-extern "C" __global__ void gather_elements(const ELEMENT *from, const INDEX *indices, ELEMENT *to, Axes axes, u32 along,
-                                           u32 stride, u32 count, Fault fault) {
+KERNEL(gather_elements)(const ELEMENT *from, const INDEX *indices, ELEMENT *to, Axes axes, u32 along,
+                        u32 stride, u32 count, Fault fault) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 rest = index;
     u32 place = 0;

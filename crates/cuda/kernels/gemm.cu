@@ -27,16 +27,15 @@
 //   RIGHT_BY_ROWS, RIGHT_IS_WEIGHTS  the right matrix
 //   STORE_ELEMENTS, ACTIVATION, HAS_BIAS, BIAS, HAS_RESIDUAL what follows the sums; BIAS is the bias's type
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    gemm(const __grid_constant__ Problem p, const __grid_constant__ Operands operands,
-         float *workspace, u32 *counters
+KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
+                         float *workspace, u32 *counters
 #if BULK_RIGHT
          ,
-         const __grid_constant__ TileMap right_map
+                         CONSTANT(TileMap) right_map
 #endif
 #if BULK_LEFT
          ,
-         const __grid_constant__ TileMap left_map
+                         CONSTANT(TileMap) left_map
 #endif
     ) {
     extern __shared__ __align__(1024) u8 shared_memory[];
@@ -49,10 +48,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
     int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
     int split = blockIdx.y;
-    int group = GROUP > 1 ? blockIdx.z : 0, stacked = GROUP > 1 ? 0 : blockIdx.z;
-    const BIAS *__restrict__ bias = operands.of[group].bias;
-    const STORAGE *residual = operands.of[group].residual + stacked * p.output_step;
-    STORAGE *output = operands.of[group].output + stacked * p.output_step;
+    int group = GROUP > 1 ? BLOCK_Z : 0, stacked = GROUP > 1 ? 0 : BLOCK_Z;
+    const BIAS *__restrict__ bias = FOUND(operands.of[group].bias);
+    const STORAGE *residual = FOUND(operands.of[group].residual) + stacked * p.output_step;
+    STORAGE *output = FOUND(operands.of[group].output) + stacked * p.output_step;
 
     int first_step = split * p.steps_per_split;
     int steps = p.steps - first_step;
@@ -93,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         copy_tile(tiles + to * STAGE_BYTES + LEFT_BYTES, right_map, (first_step + step) * TILE_K, tile_n * TILE_N, barrier);
     };
 #else
-    right_loader.start(p, operands.of[group].right + stacked * p.right_step, tile_n, first_step * TILE_K);
+    right_loader.start(p, FOUND(operands.of[group].right) + stacked * p.right_step, tile_n, first_step * TILE_K);
     auto load_right = [&](int, int to) {
         right_loader.load(p, tiles + to * STAGE_BYTES + LEFT_BYTES, tile_n);
         right_loader.advance();
@@ -105,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         copy_tile(tiles + to * STAGE_BYTES, left_map, (first_step + step) * TILE_K, tile_m * TILE_M, shared_address(&barriers[to]));
     };
 #else
-    left_loader.start(p, operands.of[group].left + stacked * p.left_step, tile_m, first_step * TILE_K);
+    left_loader.start(p, FOUND(operands.of[group].left) + stacked * p.left_step, tile_m, first_step * TILE_K);
     auto load_left = [&](int, int to) {
         left_loader.load(p, tiles + to * STAGE_BYTES);
         left_loader.advance();
@@ -192,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #endif
 #if REDUCTION == REDUCTION_WORKSPACE
     // Each split's part lies in the workspace as it lies in shared memory, without the padding.
-    i64 tile = (i64)blockIdx.z * gridDim.x + blockIdx.x;
+    i64 tile = (i64)BLOCK_Z * gridDim.x + blockIdx.x;
     float *parts = workspace + tile * (int)gridDim.y * (TILE_M * TILE_N);
     for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += THREADS * 4) {
         float4 value = *(float4 *)&sum_tile[at / TILE_N * SUM_STRIDE + at % TILE_N];

@@ -14,9 +14,9 @@ struct Problem {
 // One product's operands; those that are absent are null.
 struct Operands {
     struct {
-        const STORAGE *left, *right;
-        const BIAS *bias;
-        const STORAGE *residual;
-        STORAGE *output;
+        At<const STORAGE> left, right;
+        At<const BIAS> bias;
+        At<const STORAGE> residual;
+        At<STORAGE> output;
     } of[GROUP];
 };

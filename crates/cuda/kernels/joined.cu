@@ -18,9 +18,9 @@ struct Joined {
 #define WHOLE_POINTER ELEMENT *__restrict__
 #endif
 
-extern "C" __global__ void joined(WHOLE_POINTER whole, Joined shape, u32 count, PART_POINTER part0, PART_POINTER part1,
-                                  PART_POINTER part2, PART_POINTER part3, PART_POINTER part4, PART_POINTER part5,
-                                  PART_POINTER part6, PART_POINTER part7) {
+KERNEL(joined)(WHOLE_POINTER whole, Joined shape, u32 count, PART_POINTER part0, PART_POINTER part1,
+               PART_POINTER part2, PART_POINTER part3, PART_POINTER part4, PART_POINTER part5,
+               PART_POINTER part6, PART_POINTER part7) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 row = index;
     u32 column = take_remainder(row, shape.columns);

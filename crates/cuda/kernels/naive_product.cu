@@ -5,15 +5,15 @@
 //   STORAGE, BIAS, ACTIVATION, HAS_BIAS, HAS_RESIDUAL, GROUP, RIGHT_BY_ROWS    as for `gemm.cu`
 //   CONVOLUTION, KERNEL_X                                                      the image
 
-extern "C" __global__ void naive_product(const __grid_constant__ Problem p, const __grid_constant__ Operands operands) {
+KERNEL(naive_product)(CONSTANT(Problem) p, CONSTANT(Operands) operands) {
     i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    int group = GROUP > 1 ? blockIdx.z : 0, stacked = GROUP > 1 ? 0 : blockIdx.z;
+    int group = GROUP > 1 ? BLOCK_Z : 0, stacked = GROUP > 1 ? 0 : BLOCK_Z;
     release_successor();
     await_predecessor();
     if (at >= (i64)p.m * p.n) return;
     int m = (int)(at / p.n), n = (int)(at % p.n);
-    const STORAGE *left = operands.of[group].left + stacked * p.left_step;
-    const STORAGE *right = operands.of[group].right + stacked * p.right_step;
+    const STORAGE *left = FOUND(operands.of[group].left) + stacked * p.left_step;
+    const STORAGE *right = FOUND(operands.of[group].right) + stacked * p.right_step;
 #if CONVOLUTION
     int output_width = (int)p.by_output_width.divisor, output_area = (int)p.by_output_area.divisor;
     int channels = (int)p.by_channels.divisor, image = m / output_area, pixel = m % output_area;
@@ -34,12 +34,12 @@ extern "C" __global__ void naive_product(const __grid_constant__ Problem p, cons
         sum += (double)factor * (double)to_float(right[other]);
     }
 #if HAS_BIAS
-    sum += (double)to_float(operands.of[group].bias[n]);
+    sum += (double)to_float(FOUND(operands.of[group].bias)[n]);
 #endif
     i64 place = (i64)m * p.output_stride + n;
 #if HAS_RESIDUAL
-    sum += (double)to_float(operands.of[group].residual[stacked * p.output_step + place]);
+    sum += (double)to_float(FOUND(operands.of[group].residual)[stacked * p.output_step + place]);
 #endif
     float result = activate<ACTIVATION>((float)sum, p.activation);
-    operands.of[group].output[stacked * p.output_step + place] = from_float<STORAGE>(result);
+    FOUND(operands.of[group].output)[stacked * p.output_step + place] = from_float<STORAGE>(result);
 }

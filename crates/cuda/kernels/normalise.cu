@@ -61,8 +61,8 @@ DEVICE float squared(float x) { return x * x; }
 
 // A warp per row, which it keeps in registers: VECTORS vectors per thread.
 #ifdef VECTORS
-extern "C" __global__ void normalise_warp(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to,
-                                          Normalisation shape) {
+KERNEL(normalise_warp)(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to,
+                       Normalisation shape) {
     u32 row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     u32 lane = threadIdx.x % 32;
     release_successor();
@@ -113,8 +113,7 @@ extern "C" __global__ void normalise_warp(const STORAGE *from, const PARAMETER *
 
 // A block per row, which is read three times.
 #ifdef THREADS
-extern "C" __global__ void __launch_bounds__(THREADS)
-    normalise_block(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to, Normalisation shape) {
+KERNEL_OF(THREADS, normalise_block)(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to, Normalisation shape) {
     constexpr int warps = THREADS / 32;
     __shared__ float of_warp[2][warps];
     u32 row = blockIdx.x;

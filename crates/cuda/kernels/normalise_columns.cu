@@ -30,8 +30,7 @@ DEVICE void sum_lanes(Lanes &of_lane, float (&sums)[WIDTH], u32 lane, u32 column
     for (int j = 0; j < WIDTH; j++) sums[j] = of_lane[0][column * WIDTH + j];
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    normalise_columns(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to, Images shape) {
+KERNEL_OF(THREADS, normalise_columns)(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to, Images shape) {
     typedef Vector<STORAGE, WIDTH> Elements;
     __shared__ Lanes of_lane;
     u32 groups = shape.channels / WIDTH;

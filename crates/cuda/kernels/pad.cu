@@ -35,8 +35,8 @@ DEVICE int position_outside(int at, int kept) {
     return 0;
 }
 
-extern "C" __global__ void pad(const ELEMENT *from, ELEMENT *__restrict__ to, Axes axes, ELEMENT fill,
-                               u32 count) {
+KERNEL(pad)(const ELEMENT *from, ELEMENT *__restrict__ to, Axes axes, ELEMENT fill,
+            u32 count) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 rest = index;
     int place = 0;

@@ -5,7 +5,7 @@
 constexpr int PER_THREAD = 8 / sizeof(STORAGE);
 static_assert(PADDED_COLUMNS % PER_THREAD == 0, "rows are padded to 8 bytes");
 
-extern "C" __global__ void pad_rows(const STORAGE *from, STORAGE *__restrict__ to, u32 rows) {
+KERNEL(pad_rows)(const STORAGE *from, STORAGE *__restrict__ to, u32 rows) {
     constexpr u32 PIECES = PADDED_COLUMNS / PER_THREAD;
     release_successor();
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;

@@ -18,7 +18,7 @@ DEVICE int taps_in_padded(int start, int padded, int kernel, int dilation) {
     return room < kernel ? room : kernel;
 }
 
-extern "C" __global__ void pooling(const STORAGE *from, STORAGE *to, Pooling shape, u32 count) {
+KERNEL(pooling)(const STORAGE *from, STORAGE *to, Pooling shape, u32 count) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 image = index;
     u32 channel = take_remainder(image, shape.channels);

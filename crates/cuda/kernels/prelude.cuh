@@ -33,6 +33,38 @@ DEVICE void release_successor() {
 #endif
 }
 
+// --- Kernels -------------------------------------------------------------------------------------------------------
+// A kernel computes one request. Where the host defines ENTRY_BLOCKS, one launch computes several: what is written here as
+// a kernel is then a function, which `entries.cuh` calls for the entry of each block with the addresses of that entry.
+// ENTRY_BLOCKS blocks along z belong to an entry, so that kernels read BLOCK_Z in place of `blockIdx.z`; and structures
+// hold addresses as `At<T>`, which FOUND reads.
+
+#ifdef ENTRY_BLOCKS
+#define KERNEL(name) DEVICE void name
+#define KERNEL_OF(threads, name) DEVICE void name
+#define CONSTANT(type) const type &
+#define ENTRY (blockIdx.z / ENTRY_BLOCKS)
+#define BLOCK_Z (blockIdx.z % ENTRY_BLOCKS)
+#define FOUND(address) (address).of(ENTRY)
+
+// An address that depends on the entry: entries lie `step` bytes apart; or, where the lowest bit of `step` is set, it is
+// the address of the first entry's address, and the others' follow.
+template <typename T> struct alignas(16) At {
+    u64 base, step;
+    DEVICE T *of(u32 entry) const {
+        u64 address = base + (step & ~1ull) * entry;
+        return (T *)(step & 1 ? __ldg((const u64 *)address) : address);
+    }
+};
+#else
+#define KERNEL(name) extern "C" __global__ void name
+#define KERNEL_OF(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
+#define CONSTANT(type) const __grid_constant__ type
+#define BLOCK_Z blockIdx.z
+#define FOUND(address) (address)
+template <typename T> using At = T *;
+#endif
+
 // --- Numbers -------------------------------------------------------------------------------------------------------
 
 DEVICE float to_float(float x) { return x; }

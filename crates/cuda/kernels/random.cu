@@ -2,7 +2,7 @@
 //
 // Parameters: STORAGE
 
-extern "C" __global__ void random_numbers(STORAGE *to, u32 count, u32 seed) {
+KERNEL(random_numbers)(STORAGE *to, u32 count, u32 seed) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     release_successor();
     await_predecessor();

@@ -15,9 +15,9 @@
 #define TOKENS 4
 
 // tokens x [directions, rows] of the inputs' share, with its bias.
-extern "C" __global__ void recurrent_project(const STORAGE *input, const STORAGE *__restrict__ weights,
-                                             const float *__restrict__ bias, float *projected, u32 directions, u32 tokens,
-                                             u32 features) {
+KERNEL(recurrent_project)(const STORAGE *input, const STORAGE *__restrict__ weights,
+                          const float *__restrict__ bias, float *projected, u32 directions, u32 tokens,
+                          u32 features) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 row = index % ROWS;
     u32 direction = index / ROWS % directions;
@@ -64,10 +64,10 @@ DEVICE void recur(float (&sums)[COUNT], const float *hidden, const STORAGE *weig
     }
 }
 
-extern "C" __global__ void recurrent_walk(const float *projected, const STORAGE *__restrict__ recurrence,
-                                          const float *__restrict__ bias, const int *lengths, const STORAGE *first_hidden,
-                                          const STORAGE *first_cell, STORAGE *all, STORAGE *last_hidden,
-                                          STORAGE *last_cell, Walk walk, Fault fault) {
+KERNEL(recurrent_walk)(const float *projected, const STORAGE *__restrict__ recurrence,
+                       const float *__restrict__ bias, const int *lengths, const STORAGE *first_hidden,
+                       const STORAGE *first_cell, STORAGE *all, STORAGE *last_hidden,
+                       STORAGE *last_cell, Walk walk, Fault fault) {
     // Two states, of which one is read while the other is written.
     __shared__ float hidden[2][HIDDEN];
     __shared__ float cell[HIDDEN];

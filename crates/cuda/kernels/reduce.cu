@@ -116,8 +116,7 @@ struct Reduction {
 };
 
 // Where `inner` is 1: rows of contiguous elements, each reduced by THREADS_PER_ROW threads (a warp or the block).
-extern "C" __global__ void __launch_bounds__(THREADS)
-    reduce_rows(const FROM *from, TO *to, State *partial, u32 *counters, Reduction shape, State initial) {
+KERNEL_OF(THREADS, reduce_rows)(const FROM *from, TO *to, State *partial, u32 *counters, Reduction shape, State initial) {
     constexpr int rows_per_block = THREADS / THREADS_PER_ROW;
     __shared__ State of_warp[WARPS];
     u32 split = blockIdx.x % shape.splits;
@@ -176,8 +175,7 @@ DEVICE void combine_lanes(Lanes &of_lane, const State (&states)[WIDTH], u32 lane
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    reduce_columns(const FROM *from, TO *to, State *partial, u32 *counters, Reduction shape, State initial) {
+KERNEL_OF(THREADS, reduce_columns)(const FROM *from, TO *to, State *partial, u32 *counters, Reduction shape, State initial) {
     __shared__ Lanes of_lane;
     u32 groups = shape.inner / WIDTH;
     u32 tiles = (groups + COLUMNS - 1) / COLUMNS;

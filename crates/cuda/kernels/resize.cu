@@ -57,8 +57,8 @@ DEVICE void accumulate(float (&sums)[WIDTH], const Elements *from, const Sample 
 }
 #endif
 
-extern "C" __global__ void resize(const STORAGE *from, STORAGE *to, const Sample *__restrict__ tables,
-                                  const __grid_constant__ Axes axes, u32 count) {
+KERNEL(resize)(const STORAGE *from, STORAGE *to, const Sample *__restrict__ tables,
+               CONSTANT(Axes) axes, u32 count) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 rest = index;
     u32 at[RANK];

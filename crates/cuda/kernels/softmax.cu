@@ -17,7 +17,7 @@ DEVICE STORAGE shared_out(float x, Share share) {
 
 // A warp per row of contiguous elements, which it keeps in registers: VECTORS vectors per thread.
 #ifdef VECTORS
-extern "C" __global__ void softmax_warp(const STORAGE *from, STORAGE *to, u32 rows, u32 columns) {
+KERNEL(softmax_warp)(const STORAGE *from, STORAGE *to, u32 rows, u32 columns) {
     u32 row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     u32 lane = threadIdx.x % 32;
     release_successor();
@@ -65,8 +65,7 @@ extern "C" __global__ void softmax_warp(const STORAGE *from, STORAGE *to, u32 ro
 
 // A block per row, which is read three times.
 #ifdef THREADS
-extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_block(const STORAGE *from, STORAGE *to, u32 rows, u32 columns) {
+KERNEL_OF(THREADS, softmax_block)(const STORAGE *from, STORAGE *to, u32 rows, u32 columns) {
     constexpr int warps = THREADS / 32;
     __shared__ float of_warp[2][warps];
     const STORAGE *line = from + size_t(blockIdx.x) * columns;
@@ -98,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #endif
 
 // A thread per line whose elements lie `inner` apart, read three times.
-extern "C" __global__ void softmax_strided(const STORAGE *from, STORAGE *to, u32 outer, u32 along, u32 inner) {
+KERNEL(softmax_strided)(const STORAGE *from, STORAGE *to, u32 outer, u32 along, u32 inner) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     release_successor();
     await_predecessor();

@@ -11,8 +11,8 @@ struct Axes {
     Axis at[RANK];
 };
 
-extern "C" __global__ void strided_copy(const ELEMENT *from, ELEMENT *__restrict__ to, Axes axes,
-                                        u32 offset, u32 count) {
+KERNEL(strided_copy)(const ELEMENT *from, ELEMENT *__restrict__ to, Axes axes,
+                     u32 offset, u32 count) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     u32 rest = index;
     int place = int(offset);

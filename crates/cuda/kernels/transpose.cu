@@ -18,8 +18,7 @@ struct Transposition {
     u32 inner_stride, across_stride;
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    transpose(const FROM *from, TO *__restrict__ to, Transposition shape, u32 offset) {
+KERNEL_OF(THREADS, transpose)(const FROM *from, TO *__restrict__ to, Transposition shape, u32 offset) {
     // One more column keeps the columns of a tile in different banks.
     __shared__ TO tile[TILE_INNER][TILE_ACROSS + 1];
     u32 rest = blockIdx.x;

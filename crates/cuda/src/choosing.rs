@@ -14,6 +14,9 @@ pub(crate) enum Choosing<'a> {
     Ranked,
     /// Every legal one, described for a search.
     All,
+    /// The few that are expected to be fastest where one launch computes so many requests, each of which has the
+    /// partition's share of one.
+    ForEntries(u32),
     /// Those that were found to be fastest on partitions of this many SMs.
     Known { choices: &'a dyn KernelChoices, sm_count: u32 },
 }
@@ -24,6 +27,7 @@ impl Choosing<'_> {
         match self {
             Self::Ranked => Wanted::Ranked,
             Self::All => Wanted::All,
+            Self::ForEntries(count) => Wanted::ForEntries(count),
             Self::Known { choices, sm_count } => {
                 let key = operator_key(operator, precision);
                 choices.choice(&key, sm_count as usize).map_or(Wanted::Ranked, Wanted::Named)
@@ -44,6 +48,8 @@ pub(crate) enum Wanted {
     Ranked,
     /// Every legal one, described for a search, in the order in which they are expected to be fast.
     All,
+    /// The few that are expected to be fastest where one launch computes so many requests, each on its share of the chip.
+    ForEntries(u32),
     /// The one of this name where it is legal, after the one that is expected to be fastest.
     Named(Arc<str>),
 }
@@ -56,7 +62,7 @@ impl Wanted {
     /// True where a candidate of the name may be chosen in the end.
     pub(crate) fn includes(&self, name: &str) -> bool {
         match self {
-            Self::Ranked | Self::All => true,
+            Self::Ranked | Self::All | Self::ForEntries(_) => true,
             Self::Named(wanted) => **wanted == *name,
         }
     }
@@ -64,7 +70,7 @@ impl Wanted {
     /// True where a candidate may be chosen whose name begins like this.
     fn includes_some(&self, beginning: &str) -> bool {
         match self {
-            Self::Ranked | Self::All => true,
+            Self::Ranked | Self::All | Self::ForEntries(_) => true,
             Self::Named(wanted) => wanted.starts_with(beginning),
         }
     }

@@ -22,7 +22,7 @@ use crate::preparation::{Preparation, ReadyStage};
 use crate::timing::median_us;
 
 /// What memory is filled with where a test wants to see that every element is written: not a number in any float.
-const POISON: u8 = 0xFF;
+pub(crate) const POISON: u8 = 0xFF;
 
 /// A model at fixed shapes on one partition of a GPU.
 ///
@@ -71,7 +71,7 @@ impl CudaExecutable {
         lane: Arc<Lane>,
     ) -> Result<Self, DeviceError> {
         let in_model = |error: CudaError| DeviceError::from(error).at(model, None);
-        let memory = IoMemory::new(&gpu.context, &plan).map_err(in_model)?;
+        let memory = IoMemory::new(&gpu.context, &plan, 1).map_err(in_model)?;
         let arena = {
             let mut arena = lane.take_turn();
             arena.grow_to(plan.report.arena_bytes).map_err(in_model)?;
@@ -145,7 +145,7 @@ impl CudaExecutable {
     }
 
     fn launch_stages(&self) -> Result<(), DeviceError> {
-        self.memory.fault.clear();
+        self.memory.faults.clear();
         let mut step = 0;
         for stage in &self.stages {
             match stage {
@@ -228,13 +228,7 @@ impl CudaExecutable {
 
     /// The error of a kernel that met input it cannot compute with.
     fn check_fault(&self) -> Result<(), DeviceError> {
-        match self.memory.fault.get() {
-            0 => Ok(()),
-            number => {
-                let problem = "its input has values that it is not defined for".to_string();
-                Err(self.in_operator(number as usize - 1, OperatorError::Invalid(problem)))
-            }
-        }
+        fault(&self.model, &self.report, self.memory.faults.get(0)).map_or(Ok(()), Err)
     }
 
     fn has_host_steps(&self) -> bool {
@@ -256,14 +250,30 @@ impl CudaExecutable {
     }
 
     fn in_operator(&self, step: usize, source: OperatorError) -> DeviceError {
-        let step = self.report.steps.get(step);
-        let source = GraphError::Node {
-            node: step.map_or_else(String::new, |step| step.node.clone()),
-            operator: step.map_or_else(String::new, |step| step.operator.clone()),
-            source,
-        };
-        DeviceError::Model { model: self.model.clone(), source: Box::new(source) }
+        in_operator(&self.model, &self.report, step, source)
     }
+}
+
+/// The error that the fault word of a run tells of, where it does.
+pub(crate) fn fault(model: &str, report: &ExecutionReport, word: u32) -> Option<DeviceError> {
+    let step = usize::try_from(word).ok()?.checked_sub(1)?;
+    let problem = "its input has values that it is not defined for".to_string();
+    Some(in_operator(model, report, step, OperatorError::Invalid(problem)))
+}
+
+fn in_operator(
+    model: &str,
+    report: &ExecutionReport,
+    step: usize,
+    source: OperatorError,
+) -> DeviceError {
+    let step = report.steps.get(step);
+    let source = GraphError::Node {
+        node: step.map_or_else(String::new, |step| step.node.clone()),
+        operator: step.map_or_else(String::new, |step| step.operator.clone()),
+        source,
+    };
+    DeviceError::Model { model: model.to_string(), source: Box::new(source) }
 }
 
 impl Transfers {

@@ -7,17 +7,23 @@ use crate::plan::ExecutionPlan;
 use crate::plan::place::{Bases, COUNTER_BYTES};
 use crate::plan::placement::ALIGNMENT_BYTES;
 
-/// Buffers that lie one after the other, on the device and, in the same order, on the host.
+/// Buffers that lie one after the other, on the device and, in the same order, on the host; for several entries, those of
+/// one after those of the other.
 pub(crate) struct Staged {
     pub(crate) device: DeviceBuffer,
     pub(crate) offsets: Vec<usize>,
+    /// Of one entry.
     pub(crate) size_bytes: usize,
 }
 
 impl Staged {
-    fn new(context: &Arc<Context>, sizes: impl Iterator<Item = usize>) -> Result<Self, CudaError> {
+    fn new(
+        context: &Arc<Context>,
+        sizes: impl Iterator<Item = usize>,
+        entries: usize,
+    ) -> Result<Self, CudaError> {
         let (offsets, size_bytes) = offsets(sizes);
-        Ok(Self { device: DeviceBuffer::new(context, size_bytes)?, offsets, size_bytes })
+        Ok(Self { device: DeviceBuffer::new(context, size_bytes * entries)?, offsets, size_bytes })
     }
 
     fn addresses(&self) -> Vec<u64> {
@@ -36,76 +42,85 @@ fn offsets(sizes: impl Iterator<Item = usize>) -> (Vec<usize>, usize) {
     (offsets, end)
 }
 
-/// The memory of one executable.
+/// The memory of one executable, for one entry or several.
 pub(crate) struct IoMemory {
     pub(crate) inputs: Staged,
     pub(crate) outputs: Staged,
     counters: DeviceBuffer,
-    pub(crate) fault: FaultWord,
+    pub(crate) faults: FaultWords,
 }
 
 impl IoMemory {
-    pub(crate) fn new(context: &Arc<Context>, plan: &ExecutionPlan) -> Result<Self, CudaError> {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        plan: &ExecutionPlan,
+        entries: usize,
+    ) -> Result<Self, CudaError> {
         let input_sizes = plan
             .inputs
             .iter()
             .map(|input| input.uploaded.as_ref().map_or(0, |value| value.size_bytes()));
         let output_sizes = plan.output_buffers.iter().map(|value| value.size_bytes());
         Ok(Self {
-            inputs: Staged::new(context, input_sizes)?,
-            outputs: Staged::new(context, output_sizes)?,
-            counters: DeviceBuffer::zeroed(context, plan.counter_count * COUNTER_BYTES)?,
-            fault: FaultWord::new(context)?,
+            inputs: Staged::new(context, input_sizes, entries)?,
+            outputs: Staged::new(context, output_sizes, entries)?,
+            counters: DeviceBuffer::zeroed(context, plan.counter_count * COUNTER_BYTES * entries)?,
+            faults: FaultWords::new(context, entries)?,
         })
     }
 
     /// What it takes on the device.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.inputs.size_bytes + self.outputs.size_bytes + self.counters.size_bytes()
+        let both = self.inputs.device.size_bytes() + self.outputs.device.size_bytes();
+        both + self.counters.size_bytes()
     }
 
-    /// The addresses that the plan's places stand for, with the arena at `arena`.
+    /// The addresses that the plan's places stand for, the first entry's, with the arena at `arena`.
     pub(crate) fn bases(&self, arena: u64) -> Bases {
         Bases {
             arena,
             inputs: self.inputs.addresses(),
             outputs: self.outputs.addresses(),
             counters: self.counters.address(),
-            fault: self.fault.address(),
+            fault: self.faults.address(),
         }
     }
 }
 
-/// A word of the host that kernels write where they meet input that they cannot compute with.
-pub(crate) struct FaultWord(PinnedBuffer);
+/// Words of the host, one for each entry, that kernels write where they meet input that they cannot compute with.
+pub(crate) struct FaultWords {
+    words: PinnedBuffer,
+    count: usize,
+}
 
-impl FaultWord {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CudaError> {
-        Ok(Self(PinnedBuffer::new(context, size_of::<u32>())?))
+impl FaultWords {
+    pub(crate) fn new(context: &Arc<Context>, count: usize) -> Result<Self, CudaError> {
+        Ok(Self { words: PinnedBuffer::new(context, count * size_of::<u32>())?, count })
     }
 
     /// Pinned memory has one address for host and device.
     pub(crate) fn address(&self) -> u64 {
-        self.word() as u64
+        self.word(0) as u64
     }
 
-    /// What a kernel that has ended has written; zero where none did.
-    pub(crate) fn get(&self) -> u32 {
-        // SAFETY: the buffer is a word's size, and the driver aligns it to more than that. The GPU may write it at
+    /// What a kernel that has ended has written of an entry; zero where none did.
+    pub(crate) fn get(&self, entry: usize) -> u32 {
+        // SAFETY: the word lies in the buffer, and the driver aligns that to more than a word. The GPU may write it at
         // any time, which is why the read is volatile.
-        unsafe { self.word().read_volatile() }
+        unsafe { self.word(entry).read_volatile() }
     }
 
-    /// Makes the word zero before a run.
+    /// Makes the words zero before a run.
     pub(crate) fn clear(&self) {
-        if self.get() != 0 {
+        for entry in (0..self.count).filter(|&entry| self.get(entry) != 0) {
             // SAFETY: as in `get`; all access from this process is through volatile reads and writes of one word.
-            unsafe { self.word().write_volatile(0) };
+            unsafe { self.word(entry).write_volatile(0) };
         }
     }
 
-    fn word(&self) -> *mut u32 {
-        self.0.as_ptr().cast_mut().cast()
+    fn word(&self, entry: usize) -> *mut u32 {
+        assert!(entry < self.count, "there is a word for each of {} entries", self.count);
+        self.words.as_ptr().cast_mut().cast::<u32>().wrapping_add(entry)
     }
 }
 

@@ -20,7 +20,21 @@ pub struct KernelSource {
     pub generated: String,
     /// It uses instructions of one architecture alone, such as `wgmma`.
     pub is_exact: bool,
+    /// How one launch of it computes several requests, where it does.
+    pub entries: Option<Entries>,
 }
+
+/// How one launch computes several requests: blocks follow those of the entry before along z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Entries {
+    /// Blocks of one entry along z.
+    pub blocks: u32,
+    /// Threads of a block.
+    pub threads: u32,
+}
+
+/// The name of the kernel that calls another one for the entry of each block.
+const ENTRIES_KERNEL: &str = "entries";
 
 impl KernelSource {
     /// A template with its parameters.
@@ -30,7 +44,13 @@ impl KernelSource {
         entry: &'static str,
         defines: Vec<(&'static str, String)>,
     ) -> Self {
-        Self { template, text, entry, defines, generated: String::new(), is_exact: false }
+        let generated = String::new();
+        Self { template, text, entry, defines, generated, is_exact: false, entries: None }
+    }
+
+    /// What is launched.
+    pub fn entry_point(&self) -> &'static str {
+        if self.entries.is_some() { ENTRIES_KERNEL } else { self.entry }
     }
 }
 
@@ -49,6 +69,16 @@ pub struct Launch {
     pub cluster: [u32; 3],
     /// The kernel's parameters in order.
     pub arguments: Vec<Argument>,
+}
+
+impl Launch {
+    /// The same for up to so many requests, each of which has the grid of one.
+    pub(crate) fn for_entries(&self, count: u32) -> Self {
+        let [x, y, z] = self.grid;
+        let entries = Some(Entries { blocks: z, threads: self.threads });
+        let source = KernelSource { entries, ..self.source.clone() };
+        Self { source, grid: [x, y, z * count], ..self.clone() }
+    }
 }
 
 /// One parameter of a kernel.

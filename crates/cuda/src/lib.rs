@@ -14,6 +14,7 @@ mod device;
 pub mod driver;
 mod executable;
 mod gpu;
+mod group;
 mod io_memory;
 mod kernels;
 mod launch;
@@ -36,9 +37,10 @@ mod weights;
 pub use chip::Chip;
 pub use device::CudaDevice;
 pub use executable::CudaExecutable;
+pub use group::CudaGroup;
 pub use kernels::sample_sources;
 pub use launch::{
-    Argument, Candidate, DeviceWeights, KernelSource, Launch, TensorMap, WeightMemory,
+    Argument, Candidate, DeviceWeights, Entries, KernelSource, Launch, TensorMap, WeightMemory,
 };
 pub use model::CudaModel;
 pub use options::{Choice, CudaOptions};

@@ -9,7 +9,7 @@ use crate::bound::BoundLaunch;
 use crate::bound_work::BoundWork;
 use crate::driver::{CudaError, DeviceBuffer, Stream, fill};
 use crate::gpu::Gpu;
-use crate::io_memory::FaultWord;
+use crate::io_memory::FaultWords;
 use crate::launch::{Candidate, KernelSource};
 use crate::partition::Lane;
 use crate::plan::chooser::{Chooser, Extent, Problem};
@@ -123,7 +123,7 @@ struct Bench<'a> {
     places: StepPlaces,
     /// Operands and scratch memory.
     memory: DeviceBuffer,
-    fault: FaultWord,
+    fault: FaultWords,
 }
 
 impl<'a> Bench<'a> {
@@ -145,7 +145,7 @@ impl<'a> Bench<'a> {
             stream,
             places,
             memory: DeviceBuffer::new(&gpu.context, end + workspace.unwrap_or(0))?,
-            fault: FaultWord::new(&gpu.context)?,
+            fault: FaultWords::new(&gpu.context, 1)?,
         };
         bench.fill_inputs(problem)?;
         Ok(bench)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_device::LoadedModel;
+use weft_device::{DeviceError, LoadedModel};
 use weft_ir::Graph;
 
 use crate::Precision;
@@ -22,6 +22,15 @@ impl CudaModel {
     /// What it runs at.
     pub fn precision(&self) -> Precision {
         self.precision
+    }
+
+    /// A model of a GPU's.
+    pub(crate) fn of<'a>(
+        model: &'a dyn LoadedModel,
+        gpu: &Arc<Gpu>,
+    ) -> Result<&'a Self, DeviceError> {
+        let own = model.as_any().downcast_ref::<Self>().filter(|own| Arc::ptr_eq(&own.gpu, gpu));
+        own.ok_or_else(|| DeviceError::ForeignModel { model: model.name().to_string() })
     }
 
     /// The size of its weights on the GPU.

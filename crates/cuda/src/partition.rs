@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weft_device::{DeviceError, Executable, LoadedModel, Partition, UnitSet};
+use weft_device::{
+    DeviceError, Executable, GroupMember, LoadedModel, NewGroup, Partition, UnitSet,
+};
 
 use crate::Chip;
 use crate::choosing::{Choosing, LibraryAccess};
 use crate::driver::{GrowableBuffer, PartitionContext, Stream};
 use crate::executable::CudaExecutable;
 use crate::gpu::Gpu;
+use crate::group::CudaGroup;
 use crate::library_call::LibrarySet;
 use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
@@ -74,6 +77,16 @@ impl CudaPartition {
         // Forms of candidates that were not chosen, and all of them where something failed on the way.
         model.weights.release_unused();
         prepared
+    }
+
+    /// A group as [`Partition::prepare_group`] makes it, with all that it offers beyond [`weft_device::Group`].
+    pub fn group_of(
+        &self,
+        model: &CudaModel,
+        shapes: &[Vec<usize>],
+        entries: usize,
+    ) -> Result<(CudaGroup, GroupMember), DeviceError> {
+        CudaGroup::new(self.gpu.clone(), self.lane.clone(), model, shapes, entries)
     }
 
     fn plan(&self, model: &CudaModel, shapes: &[Vec<usize>]) -> Result<ExecutionPlan, DeviceError> {
@@ -142,9 +155,18 @@ impl Partition for CudaPartition {
         model: &dyn LoadedModel,
         shapes: &[Vec<usize>],
     ) -> Result<Box<dyn Executable>, DeviceError> {
-        let Some(model) = model.as_any().downcast_ref::<CudaModel>() else {
-            return Err(DeviceError::ForeignModel { model: model.name().to_string() });
-        };
-        Ok(Box::new(self.prepare_model(model, shapes)?))
+        Ok(Box::new(self.prepare_model(CudaModel::of(model, &self.gpu)?, shapes)?))
+    }
+
+    fn prepare_group(
+        &self,
+        model: &dyn LoadedModel,
+        shapes: &[Vec<usize>],
+        entries: usize,
+    ) -> Option<Result<NewGroup, DeviceError>> {
+        let group = CudaModel::of(model, &self.gpu)
+            .and_then(|model| self.group_of(model, shapes, entries))
+            .map(|(group, first)| NewGroup { group: Box::new(group), first });
+        Some(group)
     }
 }

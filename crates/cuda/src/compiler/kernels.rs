@@ -102,7 +102,7 @@ impl Kernels {
     }
 
     fn load(&self, source: &KernelSource, code: &[u8]) -> Result<Arc<Kernel>, CudaError> {
-        let kernel = Kernel::load(&self.context, code, source.entry)
+        let kernel = Kernel::load(&self.context, code, source.entry_point())
             .map_err(|error| self.explain_mismatch(error))?;
         let kernel = Arc::new(kernel);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,8 +7,11 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::driver::Version;
 use crate::launch::KernelSource;
 
-/// What every kernel includes.
+/// What stands before every kernel.
 const PRELUDE: (&str, &str) = ("prelude.cuh", include_str!("../../kernels/prelude.cuh"));
+
+/// What stands after those that compute several requests at once.
+const ENTRIES: (&str, &str) = ("entries.cuh", include_str!("../../kernels/entries.cuh"));
 
 /// Raised when the meaning of what is cached changes.
 const FORMAT: u32 = 1;
@@ -55,20 +58,30 @@ impl Program {
     }
 }
 
-/// The prelude, the parameters, generated code and the template, each with its own line numbers.
+/// The prelude, the parameters, generated code and the template, each with its own line numbers; before and after them
+/// what has one launch compute several requests, where it does.
 fn text(source: &KernelSource) -> String {
-    let (prelude_name, prelude) = PRELUDE;
-    let defines: String =
-        source.defines.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
-    [
-        (prelude_name, prelude),
+    let define = |(name, value): &(&str, String)| format!("#define {name} {value}\n");
+    let defines: String = source.defines.iter().map(define).collect();
+    let of_entries = source.entries.map(|entries| {
+        let defines = [
+            ("ENTRY_BLOCKS", entries.blocks.to_string()),
+            ("ENTRY_KERNEL", source.entry.to_string()),
+            ("ENTRY_THREADS", entries.threads.to_string()),
+        ];
+        defines.iter().map(define).collect::<String>()
+    });
+    let of_entries = of_entries.as_deref();
+    let before = of_entries.map(|defines| ("entries", defines));
+    let parts = [
+        PRELUDE,
         ("parameters", &defines),
         ("generated", &source.generated),
         (source.template, source.text),
-    ]
-    .iter()
-    .map(|(name, part)| format!("#line 1 \"{name}\"\n{part}\n"))
-    .collect()
+    ];
+    let after = of_entries.map(|_| ENTRIES);
+    let all = before.into_iter().chain(parts).chain(after);
+    all.map(|(name, part)| format!("#line 1 \"{name}\"\n{part}\n")).collect()
 }
 
 #[cfg(test)]
@@ -96,6 +109,16 @@ mod tests {
              #line 1 \"copy.cu\"\nfirst line\nsecond line\n"
         );
         assert!(text.starts_with("#line 1 \"prelude.cuh\"\n"));
+    }
+
+    #[test]
+    fn a_launch_for_entries_is_told_so_before_everything_else() {
+        use crate::launch::Entries;
+        let entries = Some(Entries { blocks: 3, threads: 128 });
+        let text = program(&KernelSource { entries, ..source() }).text;
+        assert!(text.starts_with("#line 1 \"entries\"\n#define ENTRY_BLOCKS 3\n"), "{text}");
+        assert!(text.contains("#define ENTRY_KERNEL copy\n#define ENTRY_THREADS 128\n"));
+        assert!(text.ends_with(&format!("#line 1 \"entries.cuh\"\n{}\n", ENTRIES.1)));
     }
 
     #[test]

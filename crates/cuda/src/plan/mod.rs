@@ -3,6 +3,7 @@
 mod build;
 pub(crate) mod chains;
 pub(crate) mod chooser;
+pub(crate) mod entries;
 pub(crate) mod host;
 pub(crate) mod operands;
 mod order;

@@ -11,7 +11,7 @@ use crate::driver::{
     CudaError, DeviceBuffer, Event, GrowableBuffer, PinnedBuffer, Stream, copy_to_host, fill,
 };
 use crate::gpu::Gpu;
-use crate::io_memory::FaultWord;
+use crate::io_memory::FaultWords;
 use crate::kernels::difference::{Difference, difference_launch};
 use crate::kernels::random::random_launch;
 use crate::launch::{Candidate, Launch};
@@ -52,7 +52,7 @@ pub(super) struct TrialMemory {
     /// Results and scratch memory; growing it moves nothing and waits for nobody, unlike allocating.
     arena: GrowableBuffer,
     counters: GrowableBuffer,
-    fault: FaultWord,
+    fault: FaultWords,
     difference: DeviceBuffer,
     read: PinnedBuffer,
     end: Event,
@@ -76,7 +76,7 @@ impl TrialMemory {
         Ok(Self {
             arena,
             counters,
-            fault: FaultWord::new(context)?,
+            fault: FaultWords::new(context, 1)?,
             difference: DeviceBuffer::zeroed(context, size_of::<Difference>())?,
             read: PinnedBuffer::new(context, size_of::<Difference>())?,
             end: Event::to_sleep_for(stream)?,
@@ -208,7 +208,7 @@ impl TrialMemory {
 
     /// True where a kernel reported input that it cannot compute with.
     pub(super) fn has_fault(&self) -> bool {
-        self.fault.get() != 0
+        self.fault.get(0) != 0
     }
 }
 

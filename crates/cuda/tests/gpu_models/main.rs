@@ -3,5 +3,6 @@
 
 mod agreement;
 mod failures;
+mod groups;
 mod sharing;
 mod subject;

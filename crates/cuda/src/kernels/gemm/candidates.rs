@@ -35,12 +35,18 @@ pub(crate) fn candidates(
     wanted: &Wanted,
 ) -> Vec<Candidate> {
     assert!(problem.stack == 1 || operands.len() == 1, "products are stacked or grouped");
-    let all = GemmProblem { stack: problem.stack * operands.len(), ..problem.clone() };
-    let space = Space { problem: &all, group: operands.len(), chip };
+    // Entries of a launch are like products of a stack, on what all of them have of the chip together.
+    let (entries, chip) = match wanted {
+        Wanted::ForEntries(count) => (*count as usize, chip.with_sms(chip.sm_count * count)),
+        _ => (1, chip),
+    };
+    let all = GemmProblem { stack: problem.stack * operands.len() * entries, ..problem.clone() };
+    let has_descriptions = operands.len() == 1 && !matches!(wanted, Wanted::ForEntries(_));
+    let space = Space { problem: &all, has_descriptions, chip };
     let make =
         |(tile, split): &(Tile, Split)| candidate(problem, operands, tile, *split, workspace_from);
     match wanted {
-        Wanted::Ranked => {
+        Wanted::Ranked | Wanted::ForEntries(_) => {
             let mut ranked = ranked(&space, space.usual());
             ranked.truncate(MAX_RANKED);
             ranked.iter().map(|(_, choice)| make(choice)).collect()
@@ -256,7 +262,7 @@ mod tests {
         ) {
             let problem = product(m, n, k, precision);
             let chip = Chip::H200.with_sms(sms);
-            let space = Space { problem: &problem, group: 1, chip };
+            let space = Space { problem: &problem, has_descriptions: true, chip };
             let choices: Vec<(Tile, Split)> = space.legal().collect();
             prop_assert!(space.usual().next().is_some());
             prop_assert!(!choices.is_empty());

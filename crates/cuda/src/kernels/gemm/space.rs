@@ -15,8 +15,8 @@ const STAGES: std::ops::RangeInclusive<usize> = 3..=6;
 pub(super) struct Space<'a> {
     /// With as many products in its stack as one launch computes.
     pub(super) problem: &'a GemmProblem,
-    /// How many of them have operands of their own.
-    pub(super) group: usize,
+    /// A launch has one description of each operand for the copy engine.
+    pub(super) has_descriptions: bool,
     pub(super) chip: Chip,
 }
 
@@ -55,9 +55,9 @@ impl Space<'_> {
             Multiplier::Warp => true,
             Multiplier::Warpgroup => problem.element_bytes() == 2 && !problem.right.by_rows,
         };
-        // A launch has one description of each operand, and the copy engine wants rows at multiples of 16 bytes.
+        // The copy engine wants rows at multiples of 16 bytes.
         let can_be_bulk =
-            self.group == 1 && problem.stack == 1 && problem.left_load_bytes() == Some(16);
+            self.has_descriptions && problem.stack == 1 && problem.left_load_bytes() == Some(16);
         let has_means = match split {
             Split::None => true,
             Split::Cluster(_) => self.chip.is_hopper_or_later(),

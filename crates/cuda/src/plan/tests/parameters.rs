@@ -3,9 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::zoo::{plan, specialised};
+use super::zoo::{plan, plan_choosing, specialised};
+use crate::choosing::Choosing;
 use crate::compiler::Compiler;
 use crate::launch::KernelSource;
+use crate::plan::entries::EntryBases;
+use crate::plan::place::Bases;
 use crate::plan::steps::{Operand, Stage};
 use crate::{Chip, Precision};
 
@@ -25,16 +28,34 @@ fn launches_give_kernels_what_they_take() {
     };
     let mut given: HashMap<KernelSource, Vec<usize>> = HashMap::new();
     for (name, precision) in MODELS.into_iter().zip(Precision::ALL.into_iter().cycle()) {
-        let plan = plan(&specialised(name, 2, 8), 32, precision);
+        let graph = specialised(name, 2, 8);
+        let plan = plan(&graph, 32, precision);
         for launch in plan.stages.iter().flat_map(Stage::launches) {
             let sizes = launch.operands.iter().map(size_bytes).collect();
             given.insert(launch.launch.source.clone(), sizes);
+        }
+        let of_entries = plan_choosing(&graph, 8, precision, Choosing::ForEntries(4));
+        if of_entries.bar_to_entries().is_none() {
+            let bases = EntryBases {
+                first: Bases { inputs: vec![0; 8], outputs: vec![0; 8], ..Bases::default() },
+                arena_step: 0,
+                input_step: 0,
+                output_step: 0,
+                counter_step: 0,
+                table: 0,
+                capacity: 4,
+            };
+            for launch in of_entries.stages.iter().flat_map(Stage::launches) {
+                let launch = bases.bind(launch, &mut 0);
+                let sizes = launch.operands.iter().map(size_bytes).collect();
+                given.insert(launch.launch.source.clone(), sizes);
+            }
         }
     }
     let sources: Vec<&KernelSource> = given.keys().collect();
     let codes = compiler.compile_all(&sources, |source| Chip::H200.architecture(source.is_exact));
     for (source, code) in sources.into_iter().zip(codes) {
-        let taken = parameter_sizes(&code.unwrap(), source.entry);
+        let taken = parameter_sizes(&code.unwrap(), source.entry_point());
         assert_eq!(given[source], taken, "{} of {}", source.entry, source.template);
     }
 }

@@ -29,6 +29,15 @@ pub(super) fn specialised(name: &str, batch: usize, sequence: usize) -> Optimize
 }
 
 pub(super) fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> ExecutionPlan {
+    plan_choosing(graph, sms, precision, Choosing::Ranked)
+}
+
+pub(super) fn plan_choosing(
+    graph: &OptimizedGraph,
+    sms: u32,
+    precision: Precision,
+    choosing: Choosing<'_>,
+) -> ExecutionPlan {
     let weights = WeightStore::new(Arc::new(NoMemory));
     let target = Target {
         model: "test",
@@ -37,7 +46,7 @@ pub(super) fn plan(graph: &OptimizedGraph, sms: u32, precision: Precision) -> Ex
         precision,
         chooser: &FirstCandidate,
         libraries: LibrarySet::default().into(),
-        choosing: Choosing::Ranked,
+        choosing,
     };
     build(graph, &target).unwrap()
 }

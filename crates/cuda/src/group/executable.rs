@@ -1,0 +1,254 @@
+//! The launches of a plan for a fixed number of entries, with memory for each of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weft_device::{DeviceError, ExecutionReport, check_inputs};
+use weft_ir::{OperatorError, Value};
+
+use crate::driver::{
+    CudaError, DeviceBuffer, Event, PinnedBuffer, copy_to_device, copy_to_host, fill,
+};
+use crate::executable::{POISON, fault};
+use crate::gpu::Gpu;
+use crate::io_memory::IoMemory;
+use crate::launch::DeviceWeights;
+use crate::partition::Lane;
+use crate::plan::entries::{EntryBases, table};
+use crate::plan::place::COUNTER_BYTES;
+use crate::plan::placement::ALIGNMENT_BYTES;
+use crate::plan::steps::{DeviceStep, DeviceValue, Stage};
+use crate::plan::transfer::{decode, encode};
+use crate::plan::{ExecutionPlan, OutputSource, PlannedInput};
+use crate::preparation::{Preparation, ReadyStage};
+
+/// A request that has its slot.
+pub(super) struct Slot<'a> {
+    /// Whose it is, for messages.
+    pub(super) model: &'a str,
+    /// The weights that the plan's launches are given.
+    pub(super) weights: &'a [Arc<DeviceWeights>],
+}
+
+/// A plan for up to `capacity` requests.
+pub(super) struct EntryExecutable {
+    // What was recorded is dropped before the memory it uses.
+    stages: Vec<ReadyStage>,
+    pub(super) capacity: usize,
+    /// What other plans are compared with that could run as this one.
+    pub(super) structure: u128,
+    inputs: Vec<PlannedInput>,
+    outputs: Vec<OutputSource>,
+    output_buffers: Vec<DeviceValue>,
+    pub(super) report: ExecutionReport,
+    memory: IoMemory,
+    table: DeviceBuffer,
+    transfers: Mutex<Transfers>,
+    arena_bytes: usize,
+    lane: Arc<Lane>,
+}
+
+/// What goes between host and device, the first entry's first.
+struct Transfers {
+    inputs: PinnedBuffer,
+    outputs: PinnedBuffer,
+    table: PinnedBuffer,
+    ended: Event,
+}
+
+impl EntryExecutable {
+    pub(super) fn new(
+        model: &str,
+        plan: ExecutionPlan,
+        capacity: usize,
+        gpu: &Gpu,
+        lane: &Arc<Lane>,
+    ) -> Result<Self, DeviceError> {
+        let in_model = |error: CudaError| DeviceError::from(error).at(model, None);
+        let memory = IoMemory::new(&gpu.context, &plan, capacity).map_err(in_model)?;
+        let words = 1 + plan.given_weights().len() * capacity;
+        let table_bytes = words * size_of::<u64>();
+        let table = DeviceBuffer::new(&gpu.context, table_bytes).map_err(in_model)?;
+        let arena_step = plan.report.arena_bytes.next_multiple_of(ALIGNMENT_BYTES);
+        let arena_bytes = arena_step * capacity;
+        let arena = {
+            let mut arena = lane.take_turn();
+            arena.grow_to(arena_bytes).map_err(in_model)?;
+            arena.address()
+        };
+        let bases = EntryBases {
+            first: memory.bases(arena),
+            arena_step,
+            input_step: memory.inputs.size_bytes,
+            output_step: memory.outputs.size_bytes,
+            counter_step: plan.counter_count * COUNTER_BYTES,
+            table: table.address(),
+            capacity,
+        };
+        let pinned = |size_bytes| PinnedBuffer::new(&gpu.context, size_bytes).map_err(in_model);
+        let transfers = Transfers {
+            inputs: pinned(memory.inputs.size_bytes * capacity)?,
+            outputs: pinned(memory.outputs.size_bytes * capacity)?,
+            table: pinned(table_bytes)?,
+            ended: Event::new(lane.stream()).map_err(in_model)?,
+        };
+        let structure = plan.structure();
+        let preparation =
+            Preparation { model, report: &plan.report, gpu, lane, bases: &bases.first };
+        // SAFETY: `memory`, the table and the lane's arena, which never shrinks, live as long as the executable, whose
+        // stages are dropped first; the weights that the table names are held by who fills it.
+        let stages = unsafe { preparation.stages(bound(plan.stages, &bases)) }?;
+        Ok(Self {
+            stages,
+            capacity,
+            structure,
+            inputs: plan.inputs,
+            outputs: plan.outputs,
+            output_buffers: plan.output_buffers,
+            report: plan.report,
+            memory,
+            table,
+            transfers: Mutex::new(transfers),
+            arena_bytes,
+            lane: lane.clone(),
+        })
+    }
+
+    /// Puts a request's inputs where they are copied from to a slot.
+    pub(super) fn stage_inputs(
+        &self,
+        model: &str,
+        inputs: &[Value],
+        slot: usize,
+    ) -> Result<(), DeviceError> {
+        let expected = self.inputs.iter().map(|input| (input.name.as_str(), &input.fact));
+        check_inputs(model, expected, inputs)?;
+        let mut transfers = self.transfers();
+        let start = slot * self.memory.inputs.size_bytes;
+        for ((input, value), &offset) in
+            self.inputs.iter().zip(inputs).zip(&self.memory.inputs.offsets)
+        {
+            let (Some(uploaded), Some(tensor)) = (&input.uploaded, value.tensor()) else {
+                continue;
+            };
+            let bytes = encode(tensor, uploaded.storage).map_err(|error| DeviceError::Input {
+                name: input.name.clone(),
+                problem: error.to_string(),
+            })?;
+            let first = start + offset;
+            transfers.inputs[first..first + bytes.len()].copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+
+    /// Copies the inputs of the first slots, and which weights they are for.
+    pub(super) fn write(&self, slots: &[Slot<'_>]) -> Result<(), CudaError> {
+        let mut transfers = self.transfers();
+        let weights: Vec<_> = slots.iter().map(|slot| slot.weights).collect();
+        let words = table(&weights, self.capacity);
+        let bytes: &[u8] = bytemuck::cast_slice(&words);
+        transfers.table[..bytes.len()].copy_from_slice(bytes);
+        let stream = self.lane.stream();
+        let input_bytes = slots.len() * self.memory.inputs.size_bytes;
+        // SAFETY: the buffers have these sizes and live as long as `self`; the pinned ones are not written again before
+        // the run has ended, since `read` waits for that and the partition's turn keeps others away.
+        unsafe {
+            copy_to_device(
+                stream,
+                self.memory.inputs.device.address(),
+                transfers.inputs.as_ptr(),
+                input_bytes,
+            )?;
+            copy_to_device(stream, self.table.address(), transfers.table.as_ptr(), bytes.len())
+        }
+    }
+
+    /// Starts a run on what was written last, and does not wait for its end.
+    pub(super) fn launch(&self) -> Result<(), CudaError> {
+        self.memory.faults.clear();
+        for stage in &self.stages {
+            if let ReadyStage::Device(stage) = stage
+                && let Some(graph) = &stage.graph
+            {
+                graph.launch(self.lane.stream())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of what was launched.
+    pub(super) fn wait(&self) -> Result<(), CudaError> {
+        let transfers = self.transfers();
+        transfers.ended.record(self.lane.stream())?;
+        transfers.ended.synchronize()
+    }
+
+    /// Waits for the end of the last launch, and hands back the outputs of the first slots.
+    pub(super) fn read(
+        &self,
+        slots: &[Slot<'_>],
+    ) -> Result<Vec<Result<Vec<Value>, DeviceError>>, CudaError> {
+        let mut transfers = self.transfers();
+        let (stream, outputs) = (self.lane.stream(), &self.memory.outputs);
+        let size_bytes = slots.len() * outputs.size_bytes;
+        let destination = transfers.outputs.as_mut_ptr();
+        // SAFETY: both buffers are at least this large and live as long as `self`; the pinned one is not looked at
+        // before the copy has ended.
+        unsafe { copy_to_host(stream, destination, outputs.device.address(), size_bytes) }?;
+        transfers.ended.record(stream)?;
+        transfers.ended.synchronize()?;
+        let read = |(number, slot): (usize, &Slot<'_>)| {
+            if let Some(fault) = fault(slot.model, &self.report, self.memory.faults.get(number)) {
+                return Err(fault);
+            }
+            self.outputs_of(&transfers, number)
+                .map_err(|error| DeviceError::Failed(error.to_string()).at(slot.model, None))
+        };
+        Ok(slots.iter().enumerate().map(read).collect())
+    }
+
+    fn outputs_of(&self, transfers: &Transfers, slot: usize) -> Result<Vec<Value>, OperatorError> {
+        let first = slot * self.memory.outputs.size_bytes;
+        let read = |source: &OutputSource| {
+            let OutputSource::Device { buffer, shape } = source else {
+                unreachable!("a plan without steps of the host leaves nothing there");
+            };
+            let value = &self.output_buffers[*buffer];
+            let start = first + self.memory.outputs.offsets[*buffer];
+            let bytes = &transfers.outputs[start..start + value.size_bytes()];
+            Ok(decode(bytes, value.storage, value.data_type, shape.clone())?.into())
+        };
+        self.outputs.iter().map(read).collect()
+    }
+
+    /// Fills its part of the arena and the outputs with what is not a number. The caller has the partition's turn, and the
+    /// arena starts at `arena`.
+    pub(super) fn poison(&self, arena: u64) -> Result<(), CudaError> {
+        let stream = self.lane.stream();
+        let outputs = &self.memory.outputs;
+        let output_bytes = outputs.size_bytes * self.capacity;
+        // SAFETY: both ranges are memory of the GPU that lives as long as `self`; the turn keeps other runs away.
+        unsafe {
+            fill(stream, arena, POISON, self.arena_bytes)?;
+            fill(stream, outputs.device.address(), POISON, output_bytes)?;
+        }
+        stream.synchronize()
+    }
+
+    fn transfers(&self) -> MutexGuard<'_, Transfers> {
+        self.transfers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stages of one request as those of all entries.
+fn bound(stages: Vec<Stage>, bases: &EntryBases) -> Vec<Stage> {
+    let mut column = 0;
+    let mut step = |step: DeviceStep| {
+        let launches = step.launches.iter().map(|launch| bases.bind(launch, &mut column));
+        DeviceStep { launches: launches.collect(), library_call: step.library_call }
+    };
+    let mut stage = |stage| match stage {
+        Stage::Device(steps) => Stage::Device(steps.into_iter().map(&mut step).collect()),
+        host @ Stage::Host(_) => host,
+    };
+    stages.into_iter().map(&mut stage).collect()
+}
