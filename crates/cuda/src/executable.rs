@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use weft_device::{DeviceError, Executable, ExecutionReport, check_inputs};
 use weft_ir::{GraphError, OperatorError, Value};
 
-use crate::driver::{CudaError, Event, PinnedBuffer, copy_to_device, copy_to_host, fill};
+use crate::driver::{CudaError, Event, PinnedBuffer, Stream, copy_to_device, copy_to_host, fill};
 use crate::gpu::Gpu;
 use crate::io_memory::IoMemory;
 use crate::launch::DeviceWeights;
@@ -159,6 +159,31 @@ impl CudaExecutable {
             step += stage.step_count();
         }
         self.finished.record(self.lane.stream()).map_err(|error| self.in_model(error))
+    }
+
+    /// Adds its launches to a stream that is being captured.
+    ///
+    /// # Safety
+    /// The executable lives as long as the graph, and nothing else uses its lane's arena while the graph runs.
+    pub(crate) unsafe fn record(&self, stream: &Stream) -> Result<(), DeviceError> {
+        let mut follows_launch = false;
+        for stage in &self.stages {
+            let ReadyStage::Device(stage) = stage else {
+                let problem = "the host computes some of its steps";
+                return Err(DeviceError::Failed(problem.to_string()).at(&self.model, None));
+            };
+            for work in stage.steps.iter().flatten() {
+                // SAFETY: the work and its memory are the executable's, for whose life the caller vouches.
+                unsafe { work.add_to(stream, follows_launch) }
+                    .map_err(|error| self.in_model(error))?;
+                follows_launch = work.is_launch();
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        self.lane.stream()
     }
 
     /// Waits for the end of the last launch.

@@ -23,6 +23,8 @@ use crate::plan::{ExecutionPlan, build};
 /// What runs on one partition.
 pub(crate) struct Lane {
     pub(crate) partition: Arc<PartitionContext>,
+    /// Where it is not the partition's.
+    own_stream: Option<Stream>,
     /// Activations of whatever runs; who holds it has the partition's turn.
     arena: Mutex<GrowableBuffer>,
 }
@@ -31,12 +33,18 @@ impl Lane {
     pub(crate) fn new(partition: Arc<PartitionContext>) -> Result<Self, DeviceError> {
         let context = partition.context();
         let arena = GrowableBuffer::reserve(context, context.memory_bytes() as usize)?;
-        Ok(Self { partition, arena: Mutex::new(arena) })
+        Ok(Self { partition, own_stream: None, arena: Mutex::new(arena) })
+    }
+
+    /// Another lane of the same partition, whose batches run beside those of this one.
+    fn beside(&self) -> Result<Self, DeviceError> {
+        let own_stream = Some(self.stream().beside()?);
+        Ok(Self { own_stream, ..Self::new(self.partition.clone())? })
     }
 
     /// The stream that batches run in.
     pub(crate) fn stream(&self) -> &Stream {
-        self.partition.stream()
+        self.own_stream.as_ref().unwrap_or(self.partition.stream())
     }
 
     /// Waits for the partition's turn.
@@ -52,6 +60,12 @@ pub struct CudaPartition {
 }
 
 impl CudaPartition {
+    /// The same SMs once more, with a stream and an arena of their own: what runs there shares the SMs with what runs here as
+    /// the hardware likes.
+    pub fn beside(&self) -> Result<Self, DeviceError> {
+        Ok(Self { gpu: self.gpu.clone(), lane: Arc::new(self.lane.beside()?) })
+    }
+
     /// How many SMs it has.
     pub fn sm_count(&self) -> u32 {
         self.lane.partition.sm_count()

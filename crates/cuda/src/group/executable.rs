@@ -1,10 +1,12 @@
 //! The launches of a plan for a fixed number of entries, with memory for each of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use weft_device::{DeviceError, ExecutionReport, check_inputs};
 use weft_ir::{OperatorError, Value};
 
+use crate::bound_work::BoundWork;
 use crate::driver::{
     CudaError, DeviceBuffer, Event, PinnedBuffer, copy_to_device, copy_to_host, fill,
 };
@@ -20,6 +22,7 @@ use crate::plan::steps::{DeviceStep, DeviceValue, Stage};
 use crate::plan::transfer::{decode, encode};
 use crate::plan::{ExecutionPlan, OutputSource, PlannedInput};
 use crate::preparation::{Preparation, ReadyStage};
+use crate::timing::median_us;
 
 /// A request that has its slot.
 pub(super) struct Slot<'a> {
@@ -218,6 +221,21 @@ impl EntryExecutable {
             Ok(decode(bytes, value.storage, value.data_type, shape.clone())?.into())
         };
         self.outputs.iter().map(read).collect()
+    }
+
+    /// How long each step takes by itself, on what was written last. The caller has the partition's turn.
+    pub(super) fn time_steps(&self) -> Result<Vec<Duration>, CudaError> {
+        let steps = self.stages.iter().flat_map(|stage| match stage {
+            ReadyStage::Device(stage) => &stage.steps[..],
+            ReadyStage::Host(_) => &[],
+        });
+        let time = |work: &Vec<BoundWork>| {
+            // A step never writes what it reads, so that running it again changes nothing.
+            // SAFETY: the memory lives as long as `self`, and the turn keeps other runs away.
+            let time_us = unsafe { median_us(self.lane.stream(), work) }?;
+            Ok(Duration::from_secs_f64(time_us * 1e-6))
+        };
+        steps.map(time).collect()
     }
 
     /// Fills its part of the arena and the outputs with what is not a number. The caller has the partition's turn, and the

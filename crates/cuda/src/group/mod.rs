@@ -4,8 +4,9 @@
 mod executable;
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
-use weft_device::{DeviceError, Group, GroupEntry, GroupMember, LoadedModel};
+use weft_device::{DeviceError, Group, GroupEntry, GroupMember, LoadedModel, StepReport};
 use weft_ir::{OptimizedGraph, Value};
 
 use crate::choosing::Choosing;
@@ -163,11 +164,12 @@ impl CudaGroup {
         Ok(executable.poison(arena.address())?)
     }
 
-    /// The kernels of runs of so many requests, step by step.
-    pub fn kernels(&self, count: usize) -> Vec<String> {
-        let executable = self.executable(count).map(|(_, executable)| executable);
-        let steps = executable.iter().flat_map(|executable| &executable.report.steps);
-        steps.map(|step| step.kernel.to_string()).collect()
+    /// The steps of the last run of so many requests, and how long each takes by itself.
+    pub fn time_steps(&self, count: usize) -> Result<Vec<(StepReport, Duration)>, DeviceError> {
+        let (_, executable) = self.executable(count).ok_or_else(|| self.too_many(count))?;
+        let _turn = self.lane.take_turn();
+        let times = executable.time_steps()?;
+        Ok(executable.report.steps.iter().cloned().zip(times).collect())
     }
 
     fn too_many(&self, count: usize) -> DeviceError {

@@ -1,50 +1,31 @@
-//! `weft bench groups`: tenants with models of one structure, one after another and as a group.
+//! Tenants on a CPU: one after another, and as a group.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 use serde_json::{Value as Json, json};
 use weft_cpu::CpuDevice;
 use weft_device::{
     Device, Executable, Group, GroupEntry, GroupMember, LoadedModel, NewGroup, Partition,
 };
 use weft_ir::{Graph, Value};
-use weft_zoo::ZooOptions;
 
-use super::statistics::{geometric_mean, median};
-use super::timing::first_units;
-use crate::model_file::{self, DimensionOptions};
+use super::{Options, graph};
+use crate::bench::statistics::{geometric_mean, median};
+use crate::bench::timing::first_units;
+use crate::model_file;
 use crate::progress;
 use crate::table::Table;
 
-#[derive(Args)]
-pub(crate) struct Options {
-    /// The models: zoo:NAME, with other weights for each tenant, or ONNX files
-    #[arg(default_values = ["zoo:mobilenet_v2", "zoo:squeezenet1_1", "zoo:shufflenet_v2_x1_0", "zoo:minilm_l6"])]
-    models: Vec<String>,
-    /// Numbers of tenants, each with one request
-    #[arg(long, value_delimiter = ',', default_value = "8")]
-    tenants: Vec<usize>,
-    /// Cores of the partition [default: all]
-    #[arg(long)]
-    cores: Option<usize>,
-    /// Rounds in which both have their turns
-    #[arg(long, default_value_t = 9)]
-    rounds: usize,
-    #[command(flatten)]
-    dimensions: DimensionOptions,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
+/// The models where none is named.
+const MODELS: [&str; 4] =
+    ["zoo:mobilenet_v2", "zoo:squeezenet1_1", "zoo:shufflenet_v2_x1_0", "zoo:minilm_l6"];
 
 /// For how long each runs in a round, at least once.
 const TURN: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(options: &Options) -> Result<()> {
-    ensure!(options.rounds > 0, "--rounds must be at least 1");
+pub(super) fn run(options: &Options) -> Result<()> {
     let device = CpuDevice::new()?;
     let units = first_units(&device, options.cores.unwrap_or(device.units().len()))?;
     let partition = device.partition(&units)?;
@@ -58,8 +39,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "least",
     ]);
     let (mut values, mut gains): (Vec<Json>, Vec<f64>) = (Vec::new(), Vec::new());
-    for name in &options.models {
-        for &count in &options.tenants {
+    for name in &options.models(&MODELS) {
+        for count in options.tenants(8) {
             progress::show(format!("{name}, {count} tenants"));
             let tenants = Tenants::new(options, &device, &*partition, name, count)?;
             tenants.check()?;
@@ -115,7 +96,6 @@ impl Tenants {
         name: &str,
         count: usize,
     ) -> Result<Self> {
-        ensure!(count > 0, "--tenants must be at least 1");
         let graphs = (0..count as u64).map(|seed| graph(name, seed));
         let graphs = graphs.collect::<Result<Vec<Graph>>>()?;
         let shapes = options.dimensions.shapes(&graphs[0], 1)?;
@@ -158,13 +138,6 @@ impl Tenants {
             ensure!(alone == together[tenant], "tenant {tenant} has other results in a group");
         }
         Ok(())
-    }
-}
-
-fn graph(name: &str, seed: u64) -> Result<Graph> {
-    match name.strip_prefix("zoo:") {
-        Some(name) => Ok(weft_zoo::build(name, &ZooOptions { seed, ..ZooOptions::default() })?),
-        None => model_file::load(&model_file::resolve(name)?),
     }
 }
 
