@@ -2,10 +2,11 @@
 // the fast kernels are held to.
 //
 // Parameters:
-//   STORAGE, BIAS, ACTIVATION, HAS_BIAS, HAS_RESIDUAL, GROUP, RIGHT_BY_ROWS    as for `gemm.cu`
-//   CONVOLUTION, KERNEL_X                                                      the image
+//   STORAGE, BIAS, ACTIVATION, GROUP, RIGHT_BY_ROWS, CONVOLUTION    as for `gemm.cu`
+//
+// All else is told when it is launched, so that few variants serve all products. `kernel_x` is the width of the filters.
 
-KERNEL(naive_product)(CONSTANT(Problem) p, CONSTANT(Operands) operands) {
+KERNEL(naive_product)(CONSTANT(Problem) p, CONSTANT(Operands) operands, int kernel_x) {
     i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     int group = GROUP > 1 ? BLOCK_Z : 0, stacked = GROUP > 1 ? 0 : BLOCK_Z;
     release_successor();
@@ -23,7 +24,7 @@ KERNEL(naive_product)(CONSTANT(Problem) p, CONSTANT(Operands) operands) {
     for (int k = 0; k < p.k; k++) {
 #if CONVOLUTION
         int tap = k / channels, channel = k % channels;
-        int y = first_y + tap / KERNEL_X * p.dilation_y, x = first_x + tap % KERNEL_X * p.dilation_x;
+        int y = first_y + tap / kernel_x * p.dilation_y, x = first_x + tap % kernel_x * p.dilation_x;
         bool is_inside = y >= 0 && y < p.height && x >= 0 && x < p.width;
         i64 place = (((i64)image * p.height + y) * p.width + x) * channels + channel;
         float factor = is_inside ? to_float(left[place]) : 0.f;
@@ -33,13 +34,11 @@ KERNEL(naive_product)(CONSTANT(Problem) p, CONSTANT(Operands) operands) {
         i64 other = RIGHT_BY_ROWS ? (i64)k * p.right_stride + n : (i64)n * p.right_stride + k;
         sum += (double)factor * (double)to_float(right[other]);
     }
-#if HAS_BIAS
-    sum += (double)to_float(FOUND(operands.of[group].bias)[n]);
-#endif
+    const BIAS *bias = FOUND(operands.of[group].bias);
+    if (bias) sum += (double)to_float(bias[n]);
     i64 place = (i64)m * p.output_stride + n;
-#if HAS_RESIDUAL
-    sum += (double)to_float(FOUND(operands.of[group].residual)[stacked * p.output_step + place]);
-#endif
+    const STORAGE *residual = FOUND(operands.of[group].residual);
+    if (residual) sum += (double)to_float(residual[stacked * p.output_step + place]);
     float result = activate<ACTIVATION>((float)sum, p.activation);
     FOUND(operands.of[group].output)[stacked * p.output_step + place] = from_float<STORAGE>(result);
 }

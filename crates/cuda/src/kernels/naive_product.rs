@@ -3,7 +3,7 @@
 use super::gemm::{GemmProblem, Left, Operands, epilogue_activation, product_arguments};
 use crate::Storage;
 use crate::choosing::Wanted;
-use crate::launch::{Candidate, KernelSource, Launch};
+use crate::launch::{Argument, Candidate, KernelSource, Launch};
 
 const TEXT: &str = concat!(
     include_str!("../../kernels/divider.cuh"),
@@ -24,6 +24,12 @@ pub(crate) fn naive_product(
     let is_needed = *wanted == Wanted::All && problem.is_supported();
     is_needed.then(|| {
         let small = |count: usize| u32::try_from(count).expect("sizes were checked");
+        let kernel_x = match problem.left {
+            Left::Matrix { .. } => 1,
+            Left::Image(image) => image.kernel[1],
+        };
+        let mut arguments = product_arguments(problem, 1, operands).to_vec();
+        arguments.push(Argument::i32(kernel_x));
         let blocks = (problem.m * problem.n).div_ceil(THREADS);
         let launch = Launch {
             source: source(problem, operands.len()),
@@ -31,7 +37,7 @@ pub(crate) fn naive_product(
             threads: THREADS as u32,
             shared_bytes: 0,
             cluster: [1, 1, 1],
-            arguments: product_arguments(problem, 1, operands).to_vec(),
+            arguments,
         };
         Candidate::new("naive product", vec![launch], workspace_from)
     })
@@ -39,20 +45,13 @@ pub(crate) fn naive_product(
 
 fn source(problem: &GemmProblem, group: usize) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
-    let kernel = match problem.left {
-        Left::Matrix { .. } => [1, 1],
-        Left::Image(image) => image.kernel,
-    };
     let defines = vec![
         ("STORAGE", problem.precision.storage().cuda_name().to_string()),
         ("GROUP", group.to_string()),
         ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
-        ("KERNEL_X", kernel[1].to_string()),
         ("RIGHT_BY_ROWS", flag(problem.right.by_rows)),
         ("ACTIVATION", epilogue_activation(problem.activation).0.to_string()),
-        ("HAS_BIAS", flag(problem.bias.is_some())),
         ("BIAS", problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()),
-        ("HAS_RESIDUAL", flag(problem.has_residual)),
     ];
     KernelSource::new("naive_product.cu", TEXT, "naive_product", defines)
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value as Json, json};
-use weft_cuda::{CudaDevice, CudaExecutable, CudaGroup, CudaModel, CudaPartition, SideBySide};
+use weft_cuda::{
+    CudaDevice, CudaExecutable, CudaGroup, CudaModel, CudaOptions, CudaPartition, SideBySide,
+};
 use weft_device::{Group, GroupEntry, GroupMember, StepReport, UnitSet};
 use weft_ir::{Graph, Value};
 
@@ -261,13 +263,14 @@ impl Tenants {
     }
 }
 
-/// Partitions of one unit each, of those units that are as large as any: what is left over is too small for some kernels.
+/// Partitions of a unit's size; what is left over of the SMs cannot run every kernel.
 fn parts(device: &CudaDevice, units: &UnitSet) -> Result<Vec<Arc<CudaPartition>>> {
-    let of_unit = |unit| -> UnitSet { [unit].into_iter().collect() };
-    let size = |unit| device.layout().sm_count_of(&of_unit(unit));
-    let largest = units.iter().map(size).max().unwrap_or(0);
-    let whole = units.iter().filter(|&unit| size(unit) == largest);
-    whole.map(|unit| Ok(device.cuda_partition(&of_unit(unit))?)).collect()
+    let size = CudaOptions::default().sms_per_unit;
+    let sets = device.layout().disjoint_sets(size).into_iter();
+    let inside = sets.filter(|set| set.iter().all(|unit| units.as_slice().contains(&unit)));
+    let parts = inside.map(|set| Ok(device.cuda_partition(&set)?)).collect::<Result<Vec<_>>>()?;
+    ensure!(!parts.is_empty(), "a partition each takes at least {size} SMs");
+    Ok(parts)
 }
 
 fn inputs(graph: &Graph, shapes: &[Vec<usize>], seed: u64) -> Result<Vec<Value>> {
