@@ -10,12 +10,14 @@ use crate::bound_work::BoundWork;
 use crate::driver::{CudaError, DeviceBuffer, Stream, fill};
 use crate::gpu::Gpu;
 use crate::io_memory::FaultWords;
-use crate::launch::{Candidate, KernelSource};
+use crate::launch::{Candidate, KernelSource, Launch};
 use crate::partition::Lane;
 use crate::plan::chooser::{Chooser, Extent, Problem};
+use crate::plan::entries::EntryBases;
 use crate::plan::operands::{OperandBinder, StepPlaces};
 use crate::plan::place::{Bases, COUNTER_BYTES, Place};
 use crate::plan::placement::ALIGNMENT_BYTES;
+use crate::plan::steps::{Operand, PlannedLaunch};
 use crate::timing::median_us;
 use crate::vendor::BoundCall;
 
@@ -28,16 +30,19 @@ const MAX_REMEMBERED: usize = 1 << 16;
 /// What floats are filled with: 1.06 as `f16`, and neither zero nor huge in any other type.
 const FLOAT_BYTE: u8 = 0x3C;
 
-/// The fastest candidates by problem and number of SMs.
+/// The fastest candidates.
 #[derive(Default)]
-pub(crate) struct Measurements(Mutex<HashMap<(u128, u32), usize>>);
+pub(crate) struct Measurements(Mutex<HashMap<Key, usize>>);
+
+/// A problem, the number of SMs, and how many requests one launch computes where that is not one.
+type Key = (u128, u32, Option<usize>);
 
 impl Measurements {
-    fn get(&self, key: (u128, u32)) -> Option<usize> {
+    fn get(&self, key: Key) -> Option<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied()
     }
 
-    fn put(&self, key: (u128, u32), fastest: usize) {
+    fn put(&self, key: Key, fastest: usize) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MAX_REMEMBERED {
             known.insert(key, fastest);
@@ -49,17 +54,23 @@ impl Measurements {
 pub(crate) struct MeasuringChooser<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) lane: &'a Lane,
+    /// How many requests one launch computes, where it is made for several.
+    pub(crate) entries: Option<usize>,
 }
 
 impl Chooser for MeasuringChooser<'_> {
     fn choose(&self, problems: &[Problem<'_>]) -> Vec<Result<usize, DeviceError>> {
         let unknown = problems.iter().filter(|problem| self.known(problem).is_none());
-        let sources: Vec<&KernelSource> = unknown
+        let launches = unknown
             .flat_map(|problem| contenders(problem))
-            .flat_map(|(_, candidate)| candidate.launches.iter().map(|launch| &launch.source))
-            .collect();
+            .flat_map(|(_, candidate)| &candidate.launches);
+        let source = |launch: &Launch| match self.entries {
+            Some(_) => launch.for_entries(1).source,
+            None => launch.source.clone(),
+        };
+        let sources: Vec<KernelSource> = launches.map(source).collect();
         // A kernel that fails to compile fails again, and alone, where its candidate is measured.
-        let _ = self.gpu.kernels.prepare_all(&sources);
+        let _ = self.gpu.kernels.prepare_all(&sources.iter().collect::<Vec<_>>());
         problems.iter().map(|problem| Ok(self.fastest(problem)?)).collect()
     }
 }
@@ -73,8 +84,8 @@ fn contenders<'a>(problem: &Problem<'a>) -> impl Iterator<Item = (usize, &'a Can
 }
 
 impl MeasuringChooser<'_> {
-    fn key(&self, problem: &Problem<'_>) -> (u128, u32) {
-        (problem.signature(), self.lane.partition.sm_count())
+    fn key(&self, problem: &Problem<'_>) -> Key {
+        (problem.signature(), self.lane.partition.sm_count(), self.entries)
     }
 
     /// The choice, where there is none to make or it was made before.
@@ -91,7 +102,7 @@ impl MeasuringChooser<'_> {
         }
         // Not the stream that batches run in, so that they wait for no measurement.
         let stream = self.lane.stream().beside()?;
-        let bench = Bench::new(self.gpu, problem, &stream)?;
+        let bench = Bench::new(self.gpu, problem, &stream, self.entries)?;
         let mut best: Option<(usize, f64)> = None;
         let mut failure = None;
         for (index, candidate) in contenders(problem) {
@@ -121,13 +132,21 @@ struct Bench<'a> {
     gpu: &'a Gpu,
     stream: &'a Stream,
     places: StepPlaces,
-    /// Operands and scratch memory.
+    entries: Option<usize>,
+    /// Operands and scratch memory of one entry.
+    step_bytes: usize,
+    /// The same of all of them.
     memory: DeviceBuffer,
     fault: FaultWords,
 }
 
 impl<'a> Bench<'a> {
-    fn new(gpu: &'a Gpu, problem: &Problem<'_>, stream: &'a Stream) -> Result<Self, CudaError> {
+    fn new(
+        gpu: &'a Gpu,
+        problem: &Problem<'_>,
+        stream: &'a Stream,
+        entries: Option<usize>,
+    ) -> Result<Self, CudaError> {
         let mut end = 0;
         let mut place = |extent: &Option<Extent>| {
             extent.map(|extent| {
@@ -140,12 +159,16 @@ impl<'a> Bench<'a> {
         let outputs = problem.outputs.iter().map(&mut place).collect();
         let workspace = contenders(problem).map(|(_, candidate)| candidate.workspace_bytes).max();
         let places = StepPlaces { inputs, outputs, workspace_bytes: end, step: 0 };
+        let step_bytes = (end + workspace.unwrap_or(0)).next_multiple_of(ALIGNMENT_BYTES);
+        let count = entries.unwrap_or(1);
         let bench = Self {
             gpu,
             stream,
             places,
-            memory: DeviceBuffer::new(&gpu.context, end + workspace.unwrap_or(0))?,
-            fault: FaultWords::new(&gpu.context, 1)?,
+            entries,
+            step_bytes,
+            memory: DeviceBuffer::new(&gpu.context, step_bytes * count)?,
+            fault: FaultWords::new(&gpu.context, count)?,
         };
         bench.fill_inputs(problem)?;
         Ok(bench)
@@ -158,9 +181,12 @@ impl<'a> Bench<'a> {
                 continue;
             };
             let byte = if extent.storage.is_float() { FLOAT_BYTE } else { 0 };
-            let address = self.memory.address() + *offset_bytes as u64;
-            // SAFETY: the range was laid out inside `memory`, which outlives the wait below.
-            unsafe { fill(self.stream, address, byte, extent.size_bytes) }?;
+            for entry in 0..self.entries.unwrap_or(1) {
+                let offset_bytes = entry * self.step_bytes + offset_bytes;
+                let address = self.memory.address() + offset_bytes as u64;
+                // SAFETY: the range was laid out inside `memory`, which outlives the wait below.
+                unsafe { fill(self.stream, address, byte, extent.size_bytes) }?;
+            }
         }
         self.stream.synchronize()
     }
@@ -174,13 +200,34 @@ impl<'a> Bench<'a> {
             .collect();
         let call = candidate.library_call.as_deref();
         let call = call.map(|call| binder.bind_call(call, &self.places));
-        let counters =
-            DeviceBuffer::zeroed(&self.gpu.context, binder.counter_count * COUNTER_BYTES)?;
+        let counter_bytes = binder.counter_count * COUNTER_BYTES;
+        let count = self.entries.unwrap_or(1);
+        let counters = DeviceBuffer::zeroed(&self.gpu.context, counter_bytes * count)?;
         let bases = Bases {
             arena: self.memory.address(),
             counters: counters.address(),
             fault: self.fault.address(),
             ..Bases::default()
+        };
+        let weights = match self.entries {
+            Some(count) => Some(EntryWeights::new(self.gpu, &planned, count, self.stream)?),
+            None => None,
+        };
+        let planned = match &weights {
+            None => planned,
+            Some(weights) => {
+                let bases = EntryBases {
+                    first: bases.clone(),
+                    arena_step: self.step_bytes,
+                    input_step: 0,
+                    output_step: 0,
+                    counter_step: counter_bytes,
+                    table: weights.table.address(),
+                    capacity: count,
+                };
+                let mut column = 0;
+                planned.iter().map(|launch| bases.bind(launch, &mut column)).collect()
+            }
         };
         let can_overlap = self.gpu.context.chip().is_hopper_or_later();
         let launch = |planned| BoundLaunch::new(planned, &self.gpu.kernels, &bases, can_overlap);
@@ -196,6 +243,43 @@ impl<'a> Bench<'a> {
         }
         // SAFETY: operands, scratch memory and counters are this bench's own, and outlive the runs.
         unsafe { median_us(self.stream, &work) }
+    }
+}
+
+/// Weights for each of several entries, as those of as many models would lie in memory.
+struct EntryWeights {
+    table: DeviceBuffer,
+    _weights: DeviceBuffer,
+}
+
+impl EntryWeights {
+    fn new(
+        gpu: &Gpu,
+        launches: &[PlannedLaunch],
+        count: usize,
+        stream: &Stream,
+    ) -> Result<Self, CudaError> {
+        let places = launches.iter().flat_map(|launch| &launch.operands).flat_map(Operand::places);
+        let sizes = places.filter_map(|place| match place {
+            Place::Weights(weights) => Some(weights.size_bytes.next_multiple_of(ALIGNMENT_BYTES)),
+            _ => None,
+        });
+        let sizes: Vec<usize> = sizes.collect();
+        let all_bytes = sizes.iter().sum::<usize>() * count;
+        let weights = DeviceBuffer::new(&gpu.context, all_bytes)?;
+        // SAFETY: the range is the whole buffer, which outlives the wait below.
+        unsafe { fill(stream, weights.address(), FLOAT_BYTE, all_bytes) }?;
+        stream.synchronize()?;
+        let mut words = vec![count as u64];
+        let mut address = weights.address();
+        for size_bytes in sizes {
+            for _ in 0..count {
+                words.push(address);
+                address += size_bytes as u64;
+            }
+        }
+        let table = DeviceBuffer::from_bytes(&gpu.context, bytemuck::cast_slice(&words))?;
+        Ok(Self { table, _weights: weights })
     }
 }
 

@@ -115,7 +115,7 @@ impl CudaPartition {
             }
             _ => Choosing::Ranked,
         };
-        let measuring = MeasuringChooser { gpu: &self.gpu, lane: &self.lane };
+        let measuring = MeasuringChooser { gpu: &self.gpu, lane: &self.lane, entries: None };
         let (named, tuned);
         let chooser: &dyn Chooser = match self.gpu.options.choice {
             Choice::Estimated => {

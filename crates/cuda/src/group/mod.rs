@@ -14,9 +14,11 @@ use crate::driver::CudaError;
 use crate::gpu::Gpu;
 use crate::launch::DeviceWeights;
 use crate::library_call::LibrarySet;
+use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
+use crate::options::Choice;
 use crate::partition::Lane;
-use crate::plan::chooser::FirstCandidate;
+use crate::plan::chooser::{Chooser, FirstCandidate};
 use crate::plan::target::Target;
 use crate::plan::{ExecutionPlan, build};
 use executable::{EntryExecutable, Slot};
@@ -88,12 +90,18 @@ impl CudaGroup {
     ) -> Result<ExecutionPlan, DeviceError> {
         let sm_count = self.lane.partition.sm_count();
         let entries = capacity as u32;
+        let measuring =
+            MeasuringChooser { gpu: &self.gpu, lane: &self.lane, entries: Some(capacity) };
+        let chooser: &dyn Chooser = match self.gpu.options.choice {
+            Choice::Measured => &measuring,
+            Choice::Estimated | Choice::Named(_) => &FirstCandidate,
+        };
         let target = Target {
             model: &model.name,
             weights: &model.weights,
             chip: self.gpu.context.chip().with_sms((sm_count / entries).max(1)),
             precision: model.precision,
-            chooser: &FirstCandidate,
+            chooser,
             libraries: LibrarySet::default().into(),
             choosing: Choosing::ForEntries(entries),
         };

@@ -7,16 +7,16 @@ use weft_device::Trial;
 
 use super::TuneError;
 use super::compile_queue::{CompileQueue, Taking};
-use super::measure::{Finished, Job};
+use super::measure::{Finished, code_of};
+use super::measure_queue::MeasureQueue;
 use super::task::Task;
-use super::work_queue::WorkQueue;
 
 /// Compiles what is in `from`, and hands it on to `to`; what does not compile has failed.
 pub(super) fn compile(
     tasks: &[Task],
     taking: Taking,
     from: &CompileQueue,
-    to: &WorkQueue<Job>,
+    to: &MeasureQueue,
     finished: &Sender<Result<Finished, TuneError>>,
 ) -> Duration {
     let mut spent = Duration::ZERO;
@@ -27,8 +27,7 @@ pub(super) fn compile(
         spent += start.elapsed();
         from.finish(&claim);
         match compiled {
-            Ok(()) if job.is_spare => to.push_spare(job),
-            Ok(()) => to.push(job),
+            Ok(()) => to.push(job, code_of(tasks, job)),
             Err(error) => {
                 let trial = Trial::Failed(error.to_string());
                 // Nobody listens any more where the session has ended.

@@ -6,9 +6,10 @@ use std::time::Duration;
 use weft_device::{Bench, Trial};
 
 use super::TuneError;
+use super::compile_queue::Code;
+use super::measure_queue::MeasureQueue;
 use super::observer::Observer;
 use super::task::Task;
-use super::work_queue::WorkQueue;
 
 /// A candidate that is to be tried.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,11 @@ impl Job {
     }
 }
 
+/// What has to be compiled and loaded for a job.
+pub(super) fn code_of(tasks: &[Task], job: Job) -> Option<Code> {
+    tasks[job.task].operator.candidates()[job.candidate].code
+}
+
 /// A candidate that was tried.
 pub(super) struct Finished {
     pub(super) job: Job,
@@ -43,7 +49,7 @@ pub(super) const BANNED: &str = "processes have ended while they tried it";
 pub(super) struct Measuring<'a> {
     pub(super) tasks: &'a [Task],
     pub(super) effort: Duration,
-    pub(super) from: &'a WorkQueue<Job>,
+    pub(super) from: &'a MeasureQueue,
     pub(super) observer: &'a dyn Observer,
 }
 
@@ -55,7 +61,7 @@ impl Measuring<'_> {
         bench: &mut dyn Bench,
         finished: &Sender<Result<Finished, TuneError>>,
     ) {
-        while let Some(job) = self.from.pop() {
+        while let Some(job) = self.from.pop(number) {
             let trial = self.try_on(bench, job);
             let is_lost = trial.is_err();
             let ended = trial.map(|trial| Finished { job, bench: Some(number), trial });

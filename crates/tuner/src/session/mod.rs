@@ -8,6 +8,7 @@ mod finals;
 mod interference;
 mod learning;
 mod measure;
+mod measure_queue;
 mod observer;
 mod options;
 mod outcome;
@@ -15,7 +16,6 @@ mod pipeline;
 mod screening;
 mod stop;
 mod task;
-mod work_queue;
 
 pub use batch::{TaskCandidate, try_all};
 pub use finals::{NOISE, SCALED_NOISE};

@@ -10,11 +10,11 @@ use weft_device::{Bench, DeviceError, TunableDevice, UnitSet};
 use super::TuneError;
 use super::compile::compile;
 use super::compile_queue::{CompileQueue, Taking};
-use super::measure::{Finished, Job, Measuring};
+use super::measure::{Finished, Job, Measuring, code_of};
+use super::measure_queue::MeasureQueue;
 use super::observer::Observer;
 use super::options::{Sharing, TuneOptions};
 use super::task::Task;
-use super::work_queue::WorkQueue;
 
 /// Where jobs go in, and where they come out.
 pub(super) struct Pipeline<'a> {
@@ -22,7 +22,7 @@ pub(super) struct Pipeline<'a> {
     /// Jobs whose candidates may have to be compiled.
     pub(super) to_compile: &'a CompileQueue,
     /// Jobs whose candidates are compiled.
-    pub(super) to_measure: &'a WorkQueue<Job>,
+    to_measure: &'a MeasureQueue,
     /// What was tried, or why nothing more can be.
     pub(super) finished: Receiver<Result<Finished, TuneError>>,
     /// How many jobs in flight keep all threads busy. More would be proposed before the first of them have taught anything.
@@ -34,8 +34,12 @@ pub(super) struct Pipeline<'a> {
 impl Pipeline<'_> {
     /// Has a candidate compiled, where it has to be, and tried.
     pub(super) fn submit(&self, job: Job) {
-        let code = self.tasks[job.task].operator.candidates()[job.candidate].code;
-        self.to_compile.push(job, code);
+        self.to_compile.push(job, code_of(self.tasks, job));
+    }
+
+    /// Has a candidate tried that is compiled.
+    pub(super) fn measure(&self, job: Job) {
+        self.to_measure.push(job, code_of(self.tasks, job));
     }
 }
 
@@ -49,7 +53,7 @@ pub(super) fn run<R>(
 ) -> (R, Duration) {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = options.compile_threads.unwrap_or_else(cores).max(1);
-    let (to_compile, to_measure) = (CompileQueue::default(), WorkQueue::new());
+    let (to_compile, to_measure) = (CompileQueue::default(), MeasureQueue::default());
     let candidates = tasks.iter().flat_map(|task| task.operator.candidates());
     let compiles = candidates.map(|candidate| candidate.code).any(|code| code.is_some());
     let window = match compiles {

@@ -270,7 +270,7 @@ impl Coordinator<'_> {
                 if in_doubt && job.attempt < MAX_ATTEMPTS && !self.is_over() {
                     self.statistics.repeated += 1;
                     self.in_flight += 1;
-                    self.pipeline.to_measure.push(Job { attempt: job.attempt + 1, ..job });
+                    self.pipeline.measure(Job { attempt: job.attempt + 1, ..job });
                     return Ok(());
                 }
                 search::Outcome::Time(measurement.time)

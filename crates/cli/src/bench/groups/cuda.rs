@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_millis(60);
 const TOLERANCE: f64 = 2e-2;
 
 pub(super) fn run(options: &Options) -> Result<()> {
-    let device = options.device.open()?;
+    let device = options.device.open_choosing(options.kernels)?;
     let units = device.chosen_units(None, options.sms)?;
     let sms = device.size_of(&units);
     let OpenDevice::Cuda(device) = device else { bail!("this is for GPUs") };

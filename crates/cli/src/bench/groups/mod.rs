@@ -9,6 +9,7 @@ use weft_ir::Graph;
 use weft_zoo::ZooOptions;
 
 use crate::device::{DeviceName, DeviceOptions};
+use crate::kernel_options::KernelOptions;
 use crate::model_file::{self, DimensionOptions};
 
 #[derive(Args)]
@@ -30,6 +31,8 @@ pub(crate) struct Options {
     /// Rounds in which all have their turns
     #[arg(long, default_value_t = 9)]
     rounds: usize,
+    #[command(flatten)]
+    kernels: KernelOptions,
     #[command(flatten)]
     dimensions: DimensionOptions,
     /// Print the result as JSON
@@ -56,6 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match options.device.device {
         DeviceName::Cpu => {
             ensure!(options.sms.is_none(), "--sms is for GPUs; give --cores");
+            ensure!(!options.kernels.is_given(), "--choice and --no-libraries are for GPUs");
             cpu::run(options)
         }
         DeviceName::Cuda(_) => {
