@@ -10,3 +10,11 @@ impl ModelId {
         self.0 as usize
     }
 }
+
+/// A group of models that have the same structure and differ in their weights alone: one launch can run requests of any of
+/// them together. Models with the same number are in one group.
+///
+/// Members of a group have the same profile, whose batch sizes are numbers of requests, whoever they belong to; the same
+/// objective; and the same priority. Their weights may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupId(pub u32);

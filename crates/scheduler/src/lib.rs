@@ -16,7 +16,7 @@ mod serving;
 mod time;
 mod unit_mask;
 
-pub use identity::ModelId;
+pub use identity::{GroupId, ModelId};
 pub use lane::{Batch, BatchLatency, Lane, LaneModel, Prospect};
 pub use latency::{LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch};
 pub use layout::{Layout, LayoutFound, LayoutTask, Lost};

@@ -57,15 +57,15 @@ pub enum Action {
     Deactivate(PartitionId),
     /// A partition that is not active is needed no more.
     Discard(PartitionId),
-    /// Run requests of one model together on an active partition that runs nothing and has the model ready. Where the device
-    /// [can interrupt](crate::ServedDevice::can_interrupt), the partition may run one other launch, which pauses until this
+    /// Run requests of one model together, or of members of one group, on an active partition that runs nothing and has these
+    /// models ready. Where the device [can interrupt](crate::ServedDevice::can_interrupt), the partition may run one other launch, which pauses until this
     /// one has ended.
     Launch {
         /// The new launch.
         launch: LaunchId,
         /// Where it runs.
         partition: PartitionId,
-        /// What runs.
+        /// The model of the first request; that of each other is the same, or another member of its group.
         model: ModelId,
         /// Whose requests; at least one.
         requests: Vec<RequestId>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::identity::ModelId;
+use crate::identity::{GroupId, ModelId};
 use crate::plan::Slo;
 use crate::profile::Profile;
 
@@ -19,6 +19,8 @@ pub struct ServedModel {
     pub weight: f64,
     /// Under overload, models of a higher priority are served before those of a lower one.
     pub priority: u8,
+    /// The group that it is a member of: all of a group have the same profile, objective and priority.
+    pub group: Option<GroupId>,
 }
 
 impl ServedModel {
@@ -44,6 +46,16 @@ pub struct ServedDevice {
 }
 
 impl ServedDevice {
+    /// By model, the one that stands for it: the first of its group, or itself. What is learned about the one holds for
+    /// the other.
+    pub fn leads(&self) -> Vec<ModelId> {
+        let lead = |(index, model): (usize, &ServedModel)| {
+            let is_mate = |other: &ServedModel| other.group.is_some() && other.group == model.group;
+            ModelId(self.models[..index].iter().position(is_mate).unwrap_or(index) as u32)
+        };
+        self.models.iter().enumerate().map(lead).collect()
+    }
+
     /// Every model at its largest batch.
     pub fn all_models(&self) -> Vec<(ModelId, u32)> {
         let models = self.models.iter().enumerate();

@@ -30,6 +30,7 @@ fn main() {
             slo: Some(Slo { percentile: 0.99, latency: Span::from_us(20_000.0) }),
             weight: 1.0,
             priority: 0,
+            group: None,
         })
         .collect();
     let world = World {

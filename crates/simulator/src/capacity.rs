@@ -85,6 +85,7 @@ mod tests {
             slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_us) }),
             weight: 1.0,
             priority: 0,
+            group: None,
         };
         World {
             models: vec![model],

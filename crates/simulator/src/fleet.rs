@@ -234,6 +234,7 @@ mod tests {
             slo: Some(Slo { percentile: 0.99, latency: Span::from_us(3000.0) }),
             weight: 1.0,
             priority: 0,
+            group: None,
         };
         World {
             models: rates.iter().map(model).collect(),

@@ -9,8 +9,10 @@ pub struct Executed<'a> {
     pub partition: PartitionId,
     /// The partition's units.
     pub units: UnitMask,
-    /// What ran.
+    /// The model of its first request.
     pub model: ModelId,
+    /// How many models its requests are of: several where these are members of one group.
+    pub tenants: u32,
     /// Whose requests; as many as the batch is large.
     pub requests: &'a [RequestId],
     /// When it began.

@@ -96,15 +96,16 @@ impl Partitions {
         Ok(())
     }
 
-    /// A model begins to run on a partition, whose units are given back.
+    /// Models begin to run together on a partition, whose units are given back.
     pub(crate) fn occupy(
         &mut self,
         id: PartitionId,
-        model: ModelId,
+        models: &[ModelId],
     ) -> Result<UnitMask, Violation> {
         let most = self.most_launches;
         let partition = self.active(id)?;
-        if partition.ready.binary_search(&model).is_err() {
+        let is_ready = |model: &ModelId| partition.ready.binary_search(model).is_ok();
+        if let Some(&model) = models.iter().find(|model| !is_ready(model)) {
             return Err(Violation::ModelNotReady { partition: id, model });
         }
         if partition.launches == most {
@@ -184,23 +185,25 @@ mod tests {
     #[test]
     fn only_what_is_ready_runs_one_at_a_time_on_what_is_active() {
         let mut partitions = prepared();
-        assert_eq!(partitions.occupy(ONE, MODEL), Err(Violation::PartitionNotActive(ONE)));
+        assert_eq!(partitions.occupy(ONE, &[MODEL]), Err(Violation::PartitionNotActive(ONE)));
         partitions.activate(ONE).unwrap();
         let unready = Violation::ModelNotReady { partition: ONE, model: ModelId(5) };
-        assert_eq!(partitions.occupy(ONE, ModelId(5)), Err(unready));
-        assert_eq!(partitions.occupy(ONE, MODEL), Ok(UnitMask::range(0, 3)));
-        assert_eq!(partitions.occupy(ONE, MODEL), Err(Violation::PartitionBusy(ONE)));
+        assert_eq!(partitions.occupy(ONE, &[MODEL, ModelId(5)]), Err(unready));
+        assert_eq!(partitions.occupy(ONE, &[MODEL]), Ok(UnitMask::range(0, 3)));
+        assert_eq!(partitions.occupy(ONE, &[MODEL]), Err(Violation::PartitionBusy(ONE)));
         assert_eq!(partitions.deactivate(ONE), Err(Violation::PartitionBusy(ONE)));
         partitions.release(ONE);
-        assert!(partitions.occupy(ONE, MODEL).is_ok());
+        assert!(partitions.occupy(ONE, &[MODEL]).is_ok());
     }
 
     #[test]
     fn where_the_device_can_interrupt_one_more_runs() {
         let mut partitions = Partitions { most_launches: 2, ..prepared() };
         partitions.activate(ONE).unwrap();
-        assert!(partitions.occupy(ONE, MODEL).is_ok() && partitions.occupy(ONE, MODEL).is_ok());
-        assert_eq!(partitions.occupy(ONE, MODEL), Err(Violation::PartitionBusy(ONE)));
+        assert!(
+            partitions.occupy(ONE, &[MODEL]).is_ok() && partitions.occupy(ONE, &[MODEL]).is_ok()
+        );
+        assert_eq!(partitions.occupy(ONE, &[MODEL]), Err(Violation::PartitionBusy(ONE)));
         partitions.release(ONE);
         assert_eq!(partitions.deactivate(ONE), Err(Violation::PartitionBusy(ONE)));
         partitions.release(ONE);

@@ -252,29 +252,29 @@ impl<'a, O: Observer> Run<'a, O> {
     fn finish(&mut self, now: Time) -> Option<LaunchId> {
         let ended = self.running.end_next()?;
         let Execution { launch, partition, units, unit_count, model, started, paused, .. } = ended;
+        let tenants = ended.tenants;
         let requests = ended.requests;
         self.partitions.release(partition);
         self.last_activity = now;
         let ran = now.since(started).saturating_sub(paused);
         self.outcome.busy_unit_seconds += ran.seconds() * f64::from(unit_count);
         self.outcome.length = now.since(Time::START);
-        let outcome = &mut self.outcome.models[model.index()];
         for &id in &requests {
             let request = self.open.take_running(id).expect("what was launched runs");
+            let outcome = &mut self.outcome.models[request.model.index()];
             outcome.latencies.add(now.since(request.arrived));
             match now <= request.deadline {
                 true => outcome.in_time += 1,
                 false => outcome.late += 1,
             }
-        }
-        for _ in &requests {
-            self.release_client(model, true, now);
+            self.release_client(request.model, true, now);
         }
         let requests = &requests;
         self.observer.executed(Executed {
             partition,
             units,
             model,
+            tenants,
             requests,
             start: started,
             end: now,
@@ -354,13 +354,17 @@ impl<'a, O: Observer> Run<'a, O> {
         if requests.is_empty() {
             return Err(Violation::EmptyLaunch(launch));
         }
+        let mut models = vec![model];
         for &id in &requests {
             let request = self.open.launch(id).ok_or(Violation::UnknownRequest(id))?;
-            if request.model != model {
+            if !self.world.can_run_together(request.model, model) {
                 return Err(Violation::WrongModel { request: id, launched: model });
             }
+            if !models.contains(&request.model) {
+                models.push(request.model);
+            }
         }
-        let units = self.partitions.occupy(partition, model)?;
+        let units = self.partitions.occupy(partition, &models)?;
         let (batch, unit_count) = (requests.len() as u32, units.len());
         let profile = &self.world.models[model.index()].profile;
         let factor = match &self.noise {
@@ -377,6 +381,7 @@ impl<'a, O: Observer> Run<'a, O> {
             units,
             unit_count,
             model,
+            tenants: models.len() as u32,
             requests,
             started: now,
             paused: Span::ZERO,

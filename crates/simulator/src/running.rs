@@ -15,6 +15,8 @@ pub(crate) struct Execution {
     pub(crate) units: UnitMask,
     pub(crate) unit_count: u32,
     pub(crate) model: ModelId,
+    /// How many models its requests are of.
+    pub(crate) tenants: u32,
     pub(crate) requests: Vec<RequestId>,
     pub(crate) started: Time,
     /// How long it was paused.
@@ -133,6 +135,7 @@ mod tests {
             units: UnitMask::range(launch as u32, 1),
             unit_count: 1,
             model: ModelId(0),
+            tenants: 1,
             requests: Vec::new(),
             started: at(start_us),
             paused: Span::ZERO,

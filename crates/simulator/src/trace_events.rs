@@ -169,7 +169,11 @@ impl<W: Write> Observer for TraceEvents<W> {
     fn executed(&mut self, executed: Executed<'_>) {
         let (process, track) = self.track(Group::Executions, executed.units);
         let (from, length) = (us(executed.start), executed.end.since(executed.start).us());
-        let name = &self.names[executed.model.index()];
+        let name = match (&self.names[executed.model.index()], executed.tenants) {
+            (name, 0 | 1) => name.clone(),
+            // Before the closing quotation mark.
+            (name, tenants) => format!("{} ({tenants} tenants)\"", &name[..name.len() - 1]),
+        };
         let requests: Vec<String> = executed.requests.iter().map(|id| id.0.to_string()).collect();
         self.event(&format!(
             r#""ph":"X","pid":{process},"tid":{track},"ts":{from:.3},"dur":{length:.3},"name":{name},"cat":"execution","args":{{"batch":{},"partition":{},"requests":[{}]}}"#,
@@ -256,7 +260,8 @@ mod tests {
 
     fn executed(partition: u32, units: UnitMask, requests: &[RequestId]) -> Executed<'_> {
         let partition = PartitionId(partition);
-        Executed { partition, units, model: ModelId(0), requests, start: at(5.0), end: at(7.5) }
+        let (model, tenants) = (ModelId(0), requests.len() as u32);
+        Executed { partition, units, model, tenants, requests, start: at(5.0), end: at(7.5) }
     }
 
     #[test]
@@ -271,7 +276,7 @@ mod tests {
             trace.executed(executed(5, units, &requests));
             trace.executed(executed(6, units, &requests[..1]));
         });
-        let line = r#"{"ph":"X","pid":6,"tid":1,"ts":5.000,"dur":2.500,"name":"a \"quoted\"\u0009name","cat":"execution","args":{"batch":2,"partition":5,"requests":[4,6]}}"#;
+        let line = r#"{"ph":"X","pid":6,"tid":1,"ts":5.000,"dur":2.500,"name":"a \"quoted\"\u0009name (2 tenants)","cat":"execution","args":{"batch":2,"partition":5,"requests":[4,6]}}"#;
         assert!(text.contains(line), "{text}");
         assert_eq!(text.matches(r#""name":"units 0-2, 7""#).count(), 1, "{text}");
         assert_eq!(text.matches(r#""tid":1"#).count(), 4);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weft_scheduler::plan::Slo;
-use weft_scheduler::{Profile, ServedDevice, ServedModel, Span, Time};
+use weft_scheduler::{GroupId, ModelId, Profile, ServedDevice, ServedModel, Span, Time};
 
 use crate::load::Load;
 
@@ -22,6 +22,9 @@ pub struct SimulatedModel {
     pub weight: f64,
     /// Under overload, models of a higher priority are served before those of a lower one.
     pub priority: u8,
+    /// The group that it is a member of, whose requests can run together: all of a group have the same profile, objective
+    /// and priority.
+    pub group: Option<GroupId>,
 }
 
 /// One device, its models and its imperfections.
@@ -62,6 +65,12 @@ impl World {
         world
     }
 
+    /// Whether requests of two models may run in one launch: of the same, or of members of one group.
+    pub fn can_run_together(&self, one: ModelId, other: ModelId) -> bool {
+        let group = |model: ModelId| self.models[model.index()].group;
+        one == other || (group(one).is_some() && group(one) == group(other))
+    }
+
     /// The same device without its models.
     pub(crate) fn without_models(&self) -> Self {
         Self { models: Vec::new(), ..*self }
@@ -87,6 +96,7 @@ impl World {
             expected_per_s: self.expected_per_s(model, Time::START),
             weight: model.weight,
             priority: model.priority,
+            group: model.group,
         });
         ServedDevice {
             models: models.collect(),

@@ -24,6 +24,7 @@ fn model(serial_us: f64, item_us: f64, slo_us: f64, load: Load) -> SimulatedMode
         slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_us) }),
         weight: 1.0,
         priority: 0,
+        group: None,
     }
 }
 

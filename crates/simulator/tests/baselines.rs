@@ -34,6 +34,7 @@ impl Shape {
             slo: Some(Slo { percentile: 0.99, latency: Span::from_us(self.slo_us) }),
             weight: 1.0,
             priority: 0,
+            group: None,
         }
     }
 }

@@ -20,6 +20,7 @@ fn model(us: f64, rate_per_s: f64, slo_us: Option<f64>) -> SimulatedModel {
         slo: slo_us.map(|us| Slo { percentile: 0.99, latency: Span::from_us(us) }),
         weight: 1.0,
         priority: 0,
+        group: None,
     }
 }
 

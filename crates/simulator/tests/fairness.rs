@@ -43,6 +43,7 @@ impl Tenant {
             slo: Some(Slo { percentile: 0.99, latency }),
             weight: self.weight,
             priority: self.priority,
+            group: None,
         }
     }
 }

@@ -28,6 +28,7 @@ fn world(load: f64, noise: f64, can_interrupt: bool) -> World {
             slo: Some(Slo { percentile: 0.99, latency: Span::from_us(OBJECTIVE * alone_ms * 1e3) }),
             weight: 1.0,
             priority: 0,
+            group: None,
         }
     };
     World {

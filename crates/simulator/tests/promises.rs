@@ -57,6 +57,7 @@ fn world(kind: Kind, seed: u64) -> World {
             slo: Some(Slo { percentile: 0.99, latency }),
             weight: 1.0,
             priority: 0,
+            group: None,
         }
     };
     World {

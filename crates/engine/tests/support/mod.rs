@@ -31,6 +31,7 @@ pub(crate) fn model(
             expected_per_s: 100.0,
             weight: 1.0,
             priority: 0,
+            group: None,
         },
         limits: ModelLimits::default(),
     }

@@ -160,6 +160,7 @@ mod tests {
             expected_per_s,
             weight: 1.0,
             priority: 0,
+            group: None,
         };
         ServedDevice {
             models: models.iter().map(model).collect(),

@@ -52,6 +52,7 @@ mod tests {
             expected_per_s,
             weight: 1.0,
             priority: 0,
+            group: None,
         };
         unit_demand(&model, 4)
     }

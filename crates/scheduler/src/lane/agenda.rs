@@ -4,11 +4,11 @@ use super::outlook::{Cost, Outlook, Work};
 use super::shares::Headroom;
 use crate::time::{Span, Time};
 
-/// A batch that will run: so many of a model's requests, in the order in which they wait; or what is left of one that is
+/// A batch that will run: so many requests of one queue, in the order in which they wait; or what is left of one that is
 /// paused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Upcoming {
-    /// The model's place in the lane.
+    /// The place of its queue.
     pub(super) place: usize,
     /// Whether it is what is left of a batch, whose requests wait no more.
     pub(super) is_paused: bool,
@@ -24,7 +24,7 @@ pub(super) struct Upcoming {
 }
 
 impl Upcoming {
-    /// Whether it is made of requests of a model that wait.
+    /// Whether it is made of requests that wait in a queue.
     pub(super) fn is_of(&self, place: usize) -> bool {
         self.place == place && !self.is_paused
     }
@@ -37,15 +37,18 @@ impl Upcoming {
 /// One more request: whose and how it would be promised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Newcomer {
+    /// Its model's number as a member of the lane.
+    pub(super) member: usize,
+    /// The place of its queue.
     pub(super) place: usize,
     pub(super) deadline: Time,
     pub(super) certainty: f64,
     pub(super) headroom: Headroom,
-    /// No other request of its model waits.
+    /// Nothing waits in its queue.
     pub(super) is_first: bool,
 }
 
-/// Where one more request of a model would run, and what the batch that it is in would then cost.
+/// Where one more request would run, and what the batch that it is in would then cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Spot {
     /// In a batch that is on the agenda, by its index.
@@ -63,9 +66,9 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// When one more request would be answered, and where it would run: with the last batch of its model, if that is in time
+    /// When one more request would be answered, and where it would run: with the last batch of its queue, if that is in time
     /// and harms no one, or else in a new batch, by its deadline, but after all those that could not wait for it. `cost_of`
-    /// tells what a batch of its model costs, up to the largest that there may be.
+    /// tells what a batch of its queue costs, up to the largest that there may be.
     pub(super) fn spot(
         &self,
         begin: Outlook,

@@ -3,7 +3,7 @@
 use crate::identity::ModelId;
 use crate::time::Span;
 
-/// How long a batch of a model takes on the lane's partition.
+/// How long a batch of a model takes on the lane's partition. Members of a group have the same latencies.
 pub trait BatchLatency {
     /// The predicted duration of a batch of one or more items.
     fn of(&self, model: ModelId, batch: u32) -> Span;

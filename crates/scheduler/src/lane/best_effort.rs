@@ -3,7 +3,7 @@
 //! # The rule
 //!
 //! They run when no request with a deadline waits, the models among them by weight: the one that has had the least time for
-//! its weight comes first. Since a request with a deadline may come at any moment, their batches take no longer than
+//! its weight comes first, and members of its group fill the batch in the same order. Since a request with a deadline may come at any moment, their batches take no longer than
 //! [`BLOCKING`] of the tightest objective in the lane, or are single requests.
 //!
 //! They do not starve where there is always something else to do: while they wait, [`LEAST_SHARE`] of the time that others
@@ -29,13 +29,15 @@ pub(super) const LEAST_SHARE: f64 = 0.02;
 #[derive(Clone, Debug)]
 struct Queue {
     model: ModelId,
+    /// Models with the same place share batches.
+    place: usize,
     requests: VecDeque<Request>,
     weight: f64,
     /// The time that it has had, over its weight.
     had: f64,
 }
 
-/// Requests without a deadline, by their model's place in the lane.
+/// Requests without a deadline, by their model's number as a member of the lane.
 #[derive(Clone, Debug)]
 pub(super) struct BestEffort {
     queues: Vec<Queue>,
@@ -50,16 +52,18 @@ pub(super) struct BestEffort {
 }
 
 impl BestEffort {
-    pub(super) fn new(models: &[LaneModel]) -> Self {
-        let queue = |model: &LaneModel| Queue {
+    /// For models that share batches where they have the same place.
+    pub(super) fn new(models: &[LaneModel], places: Vec<usize>) -> Self {
+        let queue = |(model, place): (&LaneModel, usize)| Queue {
             model: model.model,
+            place,
             requests: VecDeque::new(),
             weight: model.weight.max(f64::MIN_POSITIVE),
             had: 0.0,
         };
         let tightest = models.iter().filter_map(|model| model.slo).min();
         Self {
-            queues: models.iter().map(queue).collect(),
+            queues: models.iter().zip(places).map(queue).collect(),
             waiting: 0,
             longest: tightest.map_or(Span::MAX, |slo| slo * BLOCKING),
             level: 0.0,
@@ -68,8 +72,8 @@ impl BestEffort {
         }
     }
 
-    pub(super) fn put(&mut self, place: usize, request: Request) {
-        let queue = &mut self.queues[place];
+    pub(super) fn put(&mut self, member: usize, request: Request) {
+        let queue = &mut self.queues[member];
         if queue.requests.is_empty() {
             queue.had = queue.had.max(self.level);
         }
@@ -87,26 +91,40 @@ impl BestEffort {
         if self.waiting == 0 {
             return None;
         }
-        let waiting = self.queues.iter().enumerate().filter(|(_, it)| !it.requests.is_empty());
-        let (place, queue) =
-            waiting.min_by(|(_, one), (_, other)| one.had.total_cmp(&other.had))?;
-        let most = latency.largest_batch(queue.model).min(queue.requests.len() as u32);
-        let fits = |count: &u32| latency.of(queue.model, *count) <= self.longest;
+        let next = &self.queues[self.next(|_| true)?];
+        let mates = self.queues.iter().filter(|other| other.place == next.place);
+        let waiting: usize = mates.map(|mate| mate.requests.len()).sum();
+        let most = latency.largest_batch(next.model).min(waiting as u32);
+        let fits = |count: &u32| latency.of(next.model, *count) <= self.longest;
         let count = (2..=most).rev().find(fits).unwrap_or(1);
-        Some((place, count, cost(latency, queue.model, count)))
+        Some((next.place, count, cost(latency, next.model, count)))
     }
 
-    /// Takes out the first requests of a place, which are launched at this cost.
-    pub(super) fn take(&mut self, place: usize, count: u32, cost: Cost) -> (ModelId, Vec<Request>) {
+    /// The member among some that has had the least time for its weight, of those that wait.
+    fn next(&self, is_meant: impl Fn(&Queue) -> bool) -> Option<usize> {
+        let waits = |queue: &Queue| !queue.requests.is_empty() && is_meant(queue);
+        let waiting = self.queues.iter().enumerate().filter(|(_, queue)| waits(queue));
+        let next = waiting.min_by(|(_, one), (_, other)| one.had.total_cmp(&other.had));
+        next.map(|(member, _)| member)
+    }
+
+    /// Takes out so many requests of a place, which are launched at this cost.
+    pub(super) fn take(&mut self, place: usize, count: u32, cost: Cost) -> Vec<Request> {
         let taken_ns = cost.duration.nanos() as f64;
         self.owed_ns = (self.owed_ns - taken_ns).max(0.0);
         self.set_aside = None;
-        let queue = &mut self.queues[place];
-        self.level = queue.had;
-        queue.had += taken_ns / queue.weight;
-        let requests: Vec<Request> = queue.requests.drain(..count as usize).collect();
+        let first = self.next(|queue| queue.place == place);
+        self.level = first.map_or(self.level, |member| self.queues[member].had);
+        let mut requests = Vec::with_capacity(count as usize);
+        while requests.len() < count as usize
+            && let Some(member) = self.next(|queue| queue.place == place)
+        {
+            let queue = &mut self.queues[member];
+            queue.had += taken_ns / f64::from(count) / queue.weight;
+            requests.extend(queue.requests.pop_front());
+        }
         self.waiting -= requests.len();
-        (queue.model, requests)
+        requests
     }
 
     /// Others take time of the lane.

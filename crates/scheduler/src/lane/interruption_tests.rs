@@ -23,7 +23,7 @@ fn at(us: f64) -> Time {
 }
 
 fn lane() -> Lane {
-    let model = |model| LaneModel { model, slo: None, weight: 1.0, priority: 0 };
+    let model = |model| LaneModel { model, slo: None, weight: 1.0, priority: 0, group: None };
     Lane::new([model(LONG), model(SHORT)], 100).with_interruptions(true)
 }
 

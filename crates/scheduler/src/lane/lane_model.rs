@@ -1,6 +1,6 @@
 //! What a lane is told about each of its models.
 
-use crate::identity::ModelId;
+use crate::identity::{GroupId, ModelId};
 use crate::time::Span;
 
 /// One model of a lane.
@@ -14,4 +14,7 @@ pub struct LaneModel {
     pub weight: f64,
     /// Under overload, models of a higher priority come first.
     pub priority: u8,
+    /// The group that it is a member of, whose members on one lane share batches: they have the same latencies, largest
+    /// batch, objective and priority.
+    pub group: Option<GroupId>,
 }

@@ -3,6 +3,7 @@
 use super::agenda::{Agenda, Upcoming};
 use super::interruption::Occupant;
 use super::outlook::{Cost, Outlook};
+use super::queues::Queue;
 use super::{Lane, cost, earliest};
 use crate::identity::ModelId;
 use crate::lane::BatchLatency;
@@ -15,7 +16,7 @@ const LOOK_AHEAD: usize = 128;
 /// A batch to be launched now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// What runs.
+    /// The model of its first request; the others may be those of other members of its group.
     pub model: ModelId,
     /// Whose requests, in the order in which they waited.
     pub requests: Vec<Request>,
@@ -34,7 +35,7 @@ enum Choice {
 impl Lane {
     /// The next batch, where anything waits: the first of the agenda, or best effort where that is empty, or can wait while
     /// best effort is owed a turn. As a rule all who are in the batch make their deadline, and all who wait for it do; then
-    /// it takes along as many more of its model as harm no one. Where durations strayed so far that someone will be late, it
+    /// it takes along as many more of its queue as harm no one. Where durations strayed so far that someone will be late, it
     /// is cut such that the fewest are. Requests that are given up are handed to `shed`. There is none where what is paused
     /// comes [next](Lane::resume).
     pub fn next(
@@ -55,9 +56,9 @@ impl Lane {
         mut shed: impl FnMut(Request),
     ) -> Option<Batch> {
         let queues = &self.queues;
-        self.shares.divide(now, latency, |place| queues[place].1.len());
+        self.shares.divide(now, latency, || queues.waiting());
         for batch in self.agenda.upcoming.iter_mut().filter(|batch| !batch.is_paused) {
-            let model = self.queues[batch.place].0;
+            let model = self.queues[batch.place].model;
             batch.cost = cost(latency, model, batch.count);
             batch.certainty = latency.certainty(model);
         }
@@ -83,7 +84,7 @@ impl Lane {
 
     fn choice(&mut self, now: Time, latency: &impl BatchLatency) -> Choice {
         let first = self.agenda.upcoming[0];
-        let (model, queue) = &self.queues[first.place];
+        let Queue { model, requests: queue } = &self.queues[first.place];
         let most_urgent = queue[0].deadline;
         let alone = latency.of(*model, 1);
         if now + alone > most_urgent {
@@ -110,7 +111,7 @@ impl Lane {
     }
 
     /// How many requests of these batches would be late, if all went as predicted and so many requests of the first batch's
-    /// model were dropped.
+    /// queue were dropped.
     fn lost(&self, batches: &[Upcoming], dropped: usize, now: Time) -> usize {
         let mut at = now;
         let mut lost = 0;
@@ -122,7 +123,7 @@ impl Lane {
                 let own = batches[..index].iter().filter(|own| own.is_of(batch.place));
                 let before = own.map(|own| own.count as usize).sum::<usize>();
                 let dropped = if batch.place == batches[0].place { dropped } else { 0 };
-                let requests = self.queues[batch.place].1.iter().skip(before + dropped);
+                let requests = self.queues[batch.place].requests.iter().skip(before + dropped);
                 let late = requests.take(batch.count as usize).filter(|late| at > late.deadline);
                 lost += late.count();
             }
@@ -133,7 +134,7 @@ impl Lane {
     /// These batches with the first cut to `count` requests.
     fn cut(&self, batches: &[Upcoming], count: u32, latency: &impl BatchLatency) -> Agenda {
         let first = batches[0];
-        let (model, queue) = &self.queues[first.place];
+        let Queue { model, requests: queue } = &self.queues[first.place];
         let part = |from: u32, count: u32| {
             (earliest(queue, from as usize, count as usize), cost(latency, *model, count))
         };
@@ -144,18 +145,18 @@ impl Lane {
 
     /// The first batch of the agenda without the request that is first in it; perhaps empty.
     fn without_first_request(&self, first: Upcoming, latency: &impl BatchLatency) -> Upcoming {
-        let (model, queue) = &self.queues[first.place];
+        let Queue { model, requests: queue } = &self.queues[first.place];
         let count = first.count - 1;
         let deadline = earliest(queue, 1, count as usize);
         Upcoming { count, deadline, cost: cost(latency, *model, count), ..first }
     }
 
-    /// Takes requests of later batches of the same model into the first, while no one is less surely in time for it.
+    /// Takes requests of later batches of the same queue into the first, while no one is less surely in time for it.
     fn grow_first(&mut self, now: Time, latency: &impl BatchLatency) {
         let begin = Outlook::from(now, 0.0);
         loop {
             let first = self.agenda.upcoming[0];
-            let (model, queue) = &self.queues[first.place];
+            let Queue { model, requests: queue } = &self.queues[first.place];
             if first.count >= latency.largest_batch(*model) {
                 return;
             }
@@ -191,12 +192,12 @@ impl Lane {
             self.set_busy_until(now);
             return None;
         };
-        let (model, requests) = self.best_effort.take(place, count, cost);
+        let requests = self.best_effort.take(place, count, cost);
         self.waiting -= requests.len();
         self.set_busy_with(cost, now);
         let (deadline, certainty) = (Time::NEVER, 0.0);
         self.occupant = Some(Occupant { deadline, certainty, place, requests: count });
-        Some(Batch { model, requests, expected: cost.duration })
+        Some(Batch { model: requests[0].model, requests, expected: cost.duration })
     }
 
     pub(super) fn set_busy_with(&mut self, cost: Cost, now: Time) {
@@ -208,22 +209,22 @@ impl Lane {
             self.agenda = self.cut(&self.agenda.upcoming, count, latency);
         }
         let first = self.agenda.upcoming.remove(0);
-        let (model, queue) = &mut self.queues[first.place];
+        let queue = &mut self.queues[first.place].requests;
         let requests: Vec<Request> = queue.drain(..count as usize).collect();
         self.waiting -= requests.len();
-        let model = *model;
-        self.shares.observe_launch(first.place, first.cost.duration, requests.len());
+        let members = requests.iter().filter_map(|request| self.queues.member(request.model));
+        self.shares.observe_launch(members.collect(), first.cost.duration);
         self.best_effort.yield_for(first.cost.duration);
         self.set_busy_with(first.cost, now);
         let Upcoming { place, deadline, certainty, .. } = first;
         self.occupant = Some(Occupant { deadline, certainty, place, requests: count });
-        Batch { model, requests, expected: first.cost.duration }
+        Batch { model: requests[0].model, requests, expected: first.cost.duration }
     }
 
     /// Takes out the request that is first in the order of running.
     fn drop_first(&mut self, latency: &impl BatchLatency) -> Request {
         let first = self.without_first_request(self.agenda.upcoming[0], latency);
-        let dropped = self.queues[first.place].1.pop_front();
+        let dropped = self.queues[first.place].requests.pop_front();
         self.waiting -= 1;
         match first.count {
             0 => drop(self.agenda.upcoming.remove(0)),

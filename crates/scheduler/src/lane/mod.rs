@@ -3,7 +3,7 @@
 //! # What is promised
 //!
 //! A lane knows at every instant which batches it will run and in which order: its agenda. A request that comes is put on it
-//! where it disturbs no one: into the last batch of its model, or into a new batch behind those that are due earlier. It is
+//! where it disturbs no one: into the last batch of its model or group, or into a new batch behind those that are due earlier. It is
 //! accepted if it is then answered in time **and** everyone accepted before still is, both with a margin for what durations
 //! stray from their prediction: so many standard deviations, learned from the promises that were kept and broken.
 //!
@@ -18,6 +18,8 @@
 mod agenda;
 mod batch_latency;
 mod best_effort;
+#[cfg(test)]
+mod group_tests;
 mod interruption;
 #[cfg(test)]
 mod interruption_tests;
@@ -26,6 +28,7 @@ mod launch;
 mod outlook;
 #[cfg(test)]
 mod properties;
+mod queues;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -45,6 +48,7 @@ use agenda::{Agenda, Newcomer, Spot};
 use best_effort::BestEffort;
 use interruption::Occupant;
 use outlook::{Cost, Outlook};
+use queues::Queues;
 use shares::{Headroom, Shares};
 
 /// What would become of a request in a lane.
@@ -64,8 +68,8 @@ pub struct Prospect {
 /// The requests that wait for one partition.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// The models that run here, by id, and their requests with a deadline, in the order in which they run.
-    queues: Vec<(ModelId, VecDeque<Request>)>,
+    /// The requests with a deadline of the models that run here.
+    queues: Queues,
     agenda: Agenda,
     best_effort: BestEffort,
     shares: Shares,
@@ -88,10 +92,11 @@ impl Lane {
         let mut models: Vec<LaneModel> = models.into_iter().collect();
         models.sort_by_key(|one| one.model);
         models.dedup_by_key(|one| one.model);
+        let queues = Queues::new(&models);
         Self {
-            best_effort: BestEffort::new(&models),
-            shares: Shares::new(&models),
-            queues: models.iter().map(|one| (one.model, VecDeque::new())).collect(),
+            best_effort: BestEffort::new(&models, queues.places()),
+            shares: Shares::new(&models, queues.places()),
+            queues,
             agenda: Agenda::default(),
             waiting: 0,
             limit,
@@ -100,10 +105,6 @@ impl Lane {
             occupant: None,
             can_interrupt: false,
         }
-    }
-
-    fn place(&self, model: ModelId) -> Option<usize> {
-        self.queues.binary_search_by_key(&model, |(other, _)| *other).ok()
     }
 
     /// How many requests wait.
@@ -133,7 +134,7 @@ impl Lane {
         self.agenda.upcoming.retain(|batch| batch.is_paused);
         self.agenda.count(0);
         let mut all = self.best_effort.take_all();
-        all.extend(self.queues.iter_mut().flat_map(|(_, queue)| queue.drain(..)));
+        all.extend(self.queues.drain());
         all
     }
 
@@ -145,32 +146,35 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> Option<Prospect> {
-        let place = self.place(request.model)?;
+        let member = self.queues.member(request.model)?;
+        let place = self.queues.place(member);
+        let queue = &self.queues[place];
+        let model = queue.model;
         let mut newcomer = Newcomer {
+            member,
             place,
             deadline: request.deadline,
-            certainty: latency.certainty(request.model),
+            certainty: latency.certainty(model),
             headroom: Headroom::default(),
-            is_first: self.queues[place].1.is_empty(),
+            is_first: queue.requests.is_empty(),
         };
         if request.deadline == Time::NEVER {
             let after = self.begin(now).after(self.agenda.all()).at;
-            let finish = after + self.best_effort.work(request.model, latency);
-            let added = latency.of(request.model, 1);
+            let finish = after + self.best_effort.work(model, latency);
+            let added = latency.of(model, 1);
             return Some(Prospect { finish, claim: finish, added, newcomer, spot: None });
         }
-        let (largest, spread) =
-            (latency.largest_batch(request.model), latency.spread(request.model));
-        let longest = self.shares.longest(place);
+        let (largest, spread) = (latency.largest_batch(model), latency.spread(model));
+        let longest = self.shares.longest(member);
         let cost_of = |count: u32| {
-            let duration = latency.of(request.model, count.min(largest));
+            let duration = latency.of(model, count.min(largest));
             let is_allowed = count == 1 || (count <= largest && duration <= longest);
             is_allowed.then(|| Cost::new(duration, spread))
         };
         // A lane that has nothing to do serves whoever comes.
         if self.waiting > 0 || self.free_at(now) > now {
             let time_left = request.deadline.since(now);
-            newcomer.headroom = self.shares.headroom(place, time_left, &self.agenda.upcoming);
+            newcomer.headroom = self.shares.headroom(member, time_left, &self.agenda.upcoming);
         }
         let alone = cost_of(1).unwrap_or_default();
         let interruption = self.interruption(&newcomer, alone, now);
@@ -190,14 +194,14 @@ impl Lane {
     pub fn admit(&mut self, request: Request, prospect: Prospect) -> Result<(), Refusal> {
         let outcome = self.judge(&request, &prospect);
         if prospect.spot.is_some() {
-            self.shares.observe_arrival(prospect.newcomer.place, outcome.is_err());
+            self.shares.observe_arrival(prospect.newcomer.member, outcome.is_err());
         }
         outcome?;
         self.waiting += 1;
         match prospect.spot {
-            None => self.best_effort.put(prospect.newcomer.place, request),
+            None => self.best_effort.put(prospect.newcomer.member, request),
             Some(spot) => {
-                self.queues[prospect.newcomer.place].1.push_back(request);
+                self.queues[prospect.newcomer.place].requests.push_back(request);
                 self.take_in(prospect.newcomer, spot);
             }
         }
@@ -225,20 +229,20 @@ impl Lane {
     }
 
     /// Takes in a request that was accepted before, elsewhere, whose prospect was asked for just now. It runs by its
-    /// deadline among those of its model.
+    /// deadline among those of its model or group.
     pub fn put(&mut self, request: Request, prospect: Prospect) {
         self.waiting += 1;
         let Some(spot) = prospect.spot else {
-            self.best_effort.put(prospect.newcomer.place, request);
+            self.best_effort.put(prospect.newcomer.member, request);
             return;
         };
         let place = prospect.newcomer.place;
-        let queue = &mut self.queues[place].1;
+        let queue = &mut self.queues[place].requests;
         let after = queue.partition_point(|other| other.deadline <= request.deadline);
         queue.insert(after, request);
         self.take_in(prospect.newcomer, spot);
         // Those behind it may have moved to the next batch.
-        let queue = &self.queues[place].1;
+        let queue = &self.queues[place].requests;
         let own = self.agenda.upcoming.iter_mut().filter(|batch| batch.is_of(place));
         let mut first = 0;
         for batch in own {

@@ -3,23 +3,41 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::identity::GroupId;
 use crate::request::RequestId;
 use crate::time::Span;
 
-const MODELS: u32 = 3;
+const MODELS: u32 = 4;
 
-/// By model: the time of a launch, of each item, and the largest batch.
+/// Models in groups and alone.
 #[derive(Clone, Debug)]
-struct Affine(Vec<(f64, f64, u32)>);
+struct Affine {
+    /// By model: the time of a launch, of each item, and the largest batch; those of a group have its first member's.
+    models: Vec<(f64, f64, u32)>,
+    groups: Vec<Option<GroupId>>,
+}
+
+impl Affine {
+    /// The first of a model's group, or the model itself.
+    fn lead(&self, model: ModelId) -> usize {
+        let group = self.groups[model.index()];
+        let mates = self.groups.iter().position(|other| group.is_some() && *other == group);
+        mates.unwrap_or(model.index())
+    }
+
+    fn run_together(&self, one: ModelId, other: ModelId) -> bool {
+        self.lead(one) == self.lead(other)
+    }
+}
 
 impl BatchLatency for Affine {
     fn of(&self, model: ModelId, batch: u32) -> Span {
-        let (launch, item, _) = self.0[model.index()];
+        let (launch, item, _) = self.models[self.lead(model)];
         Span::from_us(launch + item * f64::from(batch))
     }
 
     fn largest_batch(&self, model: ModelId) -> u32 {
-        self.0[model.index()].2
+        self.models[self.lead(model)].2
     }
 }
 
@@ -47,7 +65,8 @@ impl SlowLane {
     /// The changes that take in a request, in the order of preference.
     fn with(&self, request: Request, latency: &Affine) -> Vec<SlowLane> {
         let mut changes = Vec::new();
-        let last_own = self.0.iter().rposition(|batch| batch[0].model == request.model);
+        let is_own = |batch: &Vec<Request>| latency.run_together(batch[0].model, request.model);
+        let last_own = self.0.iter().rposition(is_own);
         if let Some(last) = last_own
             && self.0[last].len() < latency.largest_batch(request.model) as usize
         {
@@ -76,13 +95,14 @@ impl SlowLane {
         is_accepted
     }
 
-    /// Takes the first batch, with more of its model while all stay in time.
+    /// Takes the first batch, with more of its model or group while all stay in time.
     fn next(&mut self, now: Time, latency: &Affine) -> Option<Vec<Request>> {
         loop {
             let first = self.0.first()?;
             let model = first[0].model;
             let is_full = first.len() >= latency.largest_batch(model) as usize;
-            let later = (1..self.0.len()).find(|&index| self.0[index][0].model == model);
+            let is_own = |index: &usize| latency.run_together(self.0[*index][0].model, model);
+            let later = (1..self.0.len()).find(is_own);
             let mut grown = self.clone();
             if let (Some(later), false) = (later, is_full) {
                 let moved = grown.0[later].remove(0);
@@ -116,7 +136,10 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 
 fn latencies() -> impl Strategy<Value = Affine> {
     let model = (1.0f64..40.0, 0.1f64..20.0, 1u32..9);
-    prop::collection::vec(model, MODELS as usize).prop_map(Affine)
+    let models = prop::collection::vec(model, MODELS as usize);
+    let group = prop::option::of((0u32..2).prop_map(GroupId));
+    let groups = prop::collection::vec(group, MODELS as usize);
+    (models, groups).prop_map(|(models, groups)| Affine { models, groups })
 }
 
 /// What came of a run.
@@ -129,7 +152,13 @@ struct Played {
 
 /// Plays arrivals; every batch takes `stray` times what was predicted. A slow lane runs beside where durations are exact.
 fn play(arrivals: &[Arrival], latency: &Affine, stray: &[f64]) -> Played {
-    let model = |id| LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0 };
+    let model = |id: u32| LaneModel {
+        model: ModelId(id),
+        slo: None,
+        weight: 1.0,
+        priority: 0,
+        group: latency.groups[id as usize],
+    };
     let mut lane = Lane::new((0..MODELS).map(model), 40);
     let mut slow = stray.is_empty().then(SlowLane::default);
     let mut played = Played::default();
@@ -188,11 +217,12 @@ fn check_order_and_limits(played: &Played, latency: &Affine) -> Result<(), TestC
     let mut seen: Vec<u64> = played.shed.clone();
     for (requests, _) in &played.batches {
         let model = requests[0].model;
+        let lead = latency.lead(model);
         prop_assert!(requests.len() <= latency.largest_batch(model) as usize);
         for request in requests {
-            prop_assert_eq!(request.model, model);
-            prop_assert!(last[model.index()] < Some(request.id));
-            last[model.index()] = Some(request.id);
+            prop_assert_eq!(latency.lead(request.model), lead);
+            prop_assert!(last[lead] < Some(request.id));
+            last[lead] = Some(request.id);
             seen.push(request.id.0);
         }
     }

@@ -4,7 +4,7 @@ use crate::time::Span;
 
 /// Ten microseconds for a launch and one for each item, more or less.
 #[derive(Default)]
-struct Simple {
+pub(super) struct Simple {
     spread: f64,
 }
 
@@ -26,13 +26,13 @@ impl BatchLatency for Simple {
     }
 }
 
-const EXACT: Simple = Simple { spread: 0.0 };
+pub(super) const EXACT: Simple = Simple { spread: 0.0 };
 
-fn at(us: f64) -> Time {
+pub(super) fn at(us: f64) -> Time {
     Time::START + Span::from_us(us)
 }
 
-fn request(id: u64, model: u32, arrived: f64, deadline: f64) -> Request {
+pub(super) fn request(id: u64, model: u32, arrived: f64, deadline: f64) -> Request {
     Request {
         id: RequestId(id),
         model: ModelId(model),
@@ -41,20 +41,20 @@ fn request(id: u64, model: u32, arrived: f64, deadline: f64) -> Request {
     }
 }
 
-fn model(id: u32) -> LaneModel {
-    LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0 }
+pub(super) fn model(id: u32) -> LaneModel {
+    LaneModel { model: ModelId(id), slo: None, weight: 1.0, priority: 0, group: None }
 }
 
 fn lane(models: u32) -> Lane {
     Lane::new((0..models).map(model), 100)
 }
 
-fn admit(lane: &mut Lane, request: Request, latency: &Simple) -> Result<(), Refusal> {
+pub(super) fn admit(lane: &mut Lane, request: Request, latency: &Simple) -> Result<(), Refusal> {
     let prospect = lane.prospect(&request, request.arrived, latency).unwrap();
     lane.admit(request, prospect)
 }
 
-fn launched(lane: &mut Lane, now: f64) -> Vec<u64> {
+pub(super) fn launched(lane: &mut Lane, now: f64) -> Vec<u64> {
     let batch = lane.next(at(now), &EXACT, |late| panic!("{late:?} is not late")).unwrap();
     batch.requests.iter().map(|request| request.id.0).collect()
 }
@@ -192,7 +192,7 @@ fn what_moves_here_is_in_order_and_nothing_is_lost_on_the_way() {
     assert!(lane.take_waiting().is_empty());
 }
 
-fn best_effort(id: u64, model: u32) -> Request {
+pub(super) fn best_effort(id: u64, model: u32) -> Request {
     Request { deadline: Time::NEVER, ..request(id, model, 0.0, 0.0) }
 }
 

@@ -37,6 +37,8 @@ pub struct Prediction {
 #[derive(Clone, Debug)]
 pub struct LatencyFunction {
     models: Vec<ModelLatency>,
+    /// By model, the one whose entry it has.
+    leads: Vec<ModelId>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,7 +51,14 @@ struct ModelLatency {
 impl LatencyFunction {
     /// For so many models, about which nothing is known yet.
     pub fn new(models: usize) -> Self {
-        Self { models: vec![ModelLatency::default(); models] }
+        let leads = (0..models as u32).map(ModelId).collect();
+        Self { models: vec![ModelLatency::default(); models], leads }
+    }
+
+    /// The same where models have what is learned about others, by model: those of a group take equally long.
+    pub(crate) fn led_by(mut self, leads: Vec<ModelId>) -> Self {
+        self.leads = leads;
+        self
     }
 
     /// The same with corrections that were learned before, by model.
@@ -60,6 +69,10 @@ impl LatencyFunction {
         self
     }
 
+    fn of(&self, model: ModelId) -> &ModelLatency {
+        &self.models[self.leads[model.index()].index()]
+    }
+
     /// What was predicted with the present correction.
     pub fn prediction(&self, model: ModelId, latency: Span) -> Prediction {
         let uncorrected = latency * self.correction(model).recip();
@@ -68,7 +81,8 @@ impl LatencyFunction {
 
     /// Learns how long an execution took that was predicted.
     pub fn observe(&mut self, model: ModelId, prediction: Prediction, measured: Span) {
-        let ModelLatency { correction, errors, spread, .. } = &mut self.models[model.index()];
+        let lead = self.leads[model.index()];
+        let ModelLatency { correction, errors, spread, .. } = &mut self.models[lead.index()];
         let ratio = measured.us() / prediction.latency.us();
         errors.push(ratio);
         spread.observe(ratio);
@@ -77,17 +91,17 @@ impl LatencyFunction {
 
     /// The factor that has been learned for a model: above 1 where it takes longer than its profile says.
     pub fn correction(&self, model: ModelId) -> f64 {
-        self.models[model.index()].correction.factor()
+        self.of(model).correction.factor()
     }
 
     /// How far a model's durations stray from what is predicted: their standard deviation, as a share.
     pub fn spread(&self, model: ModelId) -> f64 {
-        self.models[model.index()].spread.deviation()
+        self.of(model).spread.deviation()
     }
 
     /// How far recent predictions for a model were off; `None` before the first completion.
     pub fn error(&self, model: ModelId) -> Option<PredictionError> {
-        PredictionError::over([&self.models[model.index()].errors])
+        PredictionError::over([&self.of(model).errors])
     }
 
     /// How far recent predictions were off for all models together.

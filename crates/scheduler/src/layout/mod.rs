@@ -5,6 +5,7 @@
 //! mix: small ones waste little on models that gain nothing from more units, large ones are needed where an objective leaves
 //! no time. It is found by rehearsal: layouts are played with the load as it is, and the one that loses the least is taken.
 
+mod merged;
 mod rehearsal;
 mod search;
 #[cfg(test)]

@@ -128,7 +128,6 @@ struct Played {
     end: Time,
     launch: LaunchId,
     partition: PartitionId,
-    model: ModelId,
     requests: Vec<RequestId>,
 }
 
@@ -161,10 +160,11 @@ impl<'a> Stage<'a> {
     /// Ends what is to end by an instant.
     fn play_until(&mut self, now: Time) {
         while let Some((place, end)) = self.next_end().filter(|&(_, end)| end <= now) {
-            let Played { launch, model, requests, .. } = self.running.swap_remove(place);
-            let deadline = |id: RequestId| self.rehearsal.request(id, self.load).deadline;
-            let late = requests.iter().filter(|&&id| deadline(id) < end).count();
-            self.lose(model, late as u32);
+            let Played { launch, requests, .. } = self.running.swap_remove(place);
+            for id in requests {
+                let request = self.rehearsal.request(id, self.load);
+                self.lose(request.model, u32::from(request.deadline < end));
+            }
             self.serving.finish(launch, end, &mut self.actions);
             self.carry_out(end);
         }
@@ -199,7 +199,7 @@ impl<'a> Stage<'a> {
                     let beneath = self.running.iter_mut().filter(|it| it.partition == partition);
                     beneath.for_each(|paused| paused.end = paused.end + duration);
                     let end = now + duration;
-                    self.running.push(Played { end, launch, partition, model, requests });
+                    self.running.push(Played { end, launch, partition, requests });
                 }
                 Action::Shed(request) => self.lose(rehearsal.arrivals[request.0 as usize].1, 1),
                 _ => {}

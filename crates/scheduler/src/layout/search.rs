@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::layout::Layout;
+use crate::layout::merged::merged;
 use crate::layout::rehearsal::Rehearsal;
 use crate::plan::{DeviceFacts, Effort, ModelDemand, plan_partitions};
 use crate::served::ServedDevice;
@@ -113,14 +114,15 @@ impl LayoutTask {
 impl LayoutTask {
     /// The sizes of a partition plan for this load, with what it leaves over as one partition more.
     fn planned(&self) -> Layout {
-        let models = self.device.models.iter().zip(&self.per_s).zip(&self.corrections);
+        let models = merged(&self.device, &self.per_s);
         let demands: Vec<ModelDemand<'_>> = models
-            .map(|((model, &rate_per_s), &slowdown)| ModelDemand {
+            .iter()
+            .map(|(lead, model)| ModelDemand {
                 name: String::new(),
                 profile: &model.profile,
-                slowdown,
+                slowdown: self.corrections[lead.index()],
                 slo: model.slo,
-                rate_per_s,
+                rate_per_s: model.expected_per_s,
                 weight: model.weight,
                 max_batch: model.largest_batch(),
             })

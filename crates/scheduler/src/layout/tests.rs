@@ -31,6 +31,7 @@ fn profiled(slo_us: f64, takes_us: impl Fn(f64, f64) -> f64) -> ServedModel {
         expected_per_s: 1.0,
         weight: 1.0,
         priority: 0,
+        group: None,
     }
 }
 

@@ -21,6 +21,9 @@ pub use round_robin::RoundRobin;
 pub use time_sharing::time_sharing;
 pub use weft::Weft;
 
+#[cfg(test)]
+pub(crate) use random_devices::device_with;
+
 use crate::policy::Policy;
 use crate::served::ServedDevice;
 

@@ -10,7 +10,7 @@ use crate::time::Span;
 
 /// Models with a rate per second and an objective in milliseconds each. One item takes about a millisecond on any number
 /// of units, and further items are divided among these.
-pub(super) fn device_with(models: &[(f64, f64)], units: u32) -> ServedDevice {
+pub(crate) fn device_with(models: &[(f64, f64)], units: u32) -> ServedDevice {
     let grid =
         [1u32, 8, 32].into_iter().flat_map(|batch| [1u32, 4, 16].map(|units| (batch, units)));
     let point = |(batch, units): (u32, u32)| {
@@ -25,6 +25,7 @@ pub(super) fn device_with(models: &[(f64, f64)], units: u32) -> ServedDevice {
         expected_per_s,
         weight: 1.0,
         priority: 0,
+        group: None,
     };
     ServedDevice {
         models: models.iter().map(model).collect(),

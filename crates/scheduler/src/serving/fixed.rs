@@ -88,6 +88,7 @@ mod tests {
             expected_per_s: 1.0,
             weight: 1.0,
             priority: 0,
+            group: None,
         };
         let device = ServedDevice {
             models: vec![model],

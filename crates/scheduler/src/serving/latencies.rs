@@ -16,6 +16,8 @@ const LEAST_GAIN: f64 = 0.005;
 /// What all partitions of a device know about the present beyond profiles.
 #[derive(Clone, Debug)]
 pub(super) struct Conditions {
+    /// By model, the one that stands for it in all that follows.
+    pub(super) leads: Vec<ModelId>,
     /// How many times longer memory takes now than for one execution alone.
     pub(super) memory_stretch: f64,
     /// By model: measured over predicted.
@@ -24,6 +26,13 @@ pub(super) struct Conditions {
     pub(super) spreads: Vec<f64>,
     /// By model: how much of that is kept in reserve.
     pub(super) certainties: Vec<Certainty>,
+}
+
+impl Conditions {
+    /// Where what is known about a model stands.
+    pub(super) fn index(&self, model: ModelId) -> usize {
+        self.leads[model.index()].index()
+    }
 }
 
 /// One batch size of one model on one partition.
@@ -122,7 +131,7 @@ impl BatchLatency for PresentLatencies<'_> {
     fn of(&self, model: ModelId, batch: u32) -> Span {
         let Alone { latency, memory } = self.latencies.alone(model, batch);
         let slowdown = memory.stretched(self.conditions.memory_stretch);
-        latency * (slowdown * self.conditions.corrections[model.index()])
+        latency * (slowdown * self.conditions.corrections[self.conditions.index(model)])
     }
 
     fn largest_batch(&self, model: ModelId) -> u32 {
@@ -130,11 +139,11 @@ impl BatchLatency for PresentLatencies<'_> {
     }
 
     fn spread(&self, model: ModelId) -> f64 {
-        self.conditions.spreads[model.index()]
+        self.conditions.spreads[self.conditions.index(model)]
     }
 
     fn certainty(&self, model: ModelId) -> f64 {
-        self.conditions.certainties[model.index()].deviations()
+        self.conditions.certainties[self.conditions.index(model)].deviations()
     }
 }
 
@@ -184,6 +193,7 @@ mod tests {
             expected_per_s: 1.0,
             weight: 1.0,
             priority: 0,
+            group: None,
         };
         let tables = LatencyTables::new(&ServedDevice {
             models: vec![model(0.0), model(60e3)],
@@ -194,6 +204,7 @@ mod tests {
         });
         let of = |units, id: u32, memory_stretch, correction| {
             let conditions = Conditions {
+                leads: vec![ModelId(0), ModelId(1)],
                 memory_stretch,
                 corrections: vec![correction; 2],
                 spreads: vec![0.0; 2],

@@ -87,9 +87,11 @@ impl Serving {
         corrections: &[f64],
     ) -> Self {
         let models = device.models.len();
-        let latency = LatencyFunction::new(models).corrected(corrections);
+        let leads = device.leads();
+        let latency = LatencyFunction::new(models).corrected(corrections).led_by(leads.clone());
         let ids = || (0..models as u32).map(ModelId);
         let conditions = Conditions {
+            leads,
             memory_stretch: 1.0,
             corrections: ids().map(|model| latency.correction(model)).collect(),
             spreads: ids().map(|model| latency.spread(model)).collect(),
@@ -224,7 +226,8 @@ impl Serving {
         let lane = &mut self.partitions[place].lane;
         let outcome = lane.admit(request, prospect);
         if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
-            self.conditions.certainties[request.model.index()].observe_refused_alone();
+            let index = self.conditions.index(request.model);
+            self.conditions.certainties[index].observe_refused_alone();
         }
         outcome.map(|()| place)
     }
@@ -266,8 +269,9 @@ impl Serving {
         served.lane.set_busy_until(now);
         let took = took.saturating_sub(running.paused);
         self.latency.observe(running.model, running.prediction, took);
-        self.conditions.corrections[running.model.index()] = self.latency.correction(running.model);
-        self.conditions.spreads[running.model.index()] = self.latency.spread(running.model);
+        let index = self.conditions.index(running.model);
+        self.conditions.corrections[index] = self.latency.correction(running.model);
+        self.conditions.spreads[index] = self.latency.spread(running.model);
         self.learn_promises(&running, now);
         let served = &mut self.partitions[place];
         if served.state == State::Leaving && !served.resume(now) {
@@ -282,7 +286,8 @@ impl Serving {
 
     fn learn_promises(&mut self, ended: &Running, now: Time) {
         let late = ended.requests.iter().filter(|request| now > request.deadline).count();
-        let certainty = &mut self.conditions.certainties[ended.model.index()];
+        let index = self.conditions.index(ended.model);
+        let certainty = &mut self.conditions.certainties[index];
         certainty.observe(ended.requests.len() - late, late);
     }
 
@@ -303,7 +308,8 @@ impl Serving {
         let batch = served.lane.next(now, &latency, |late| shed.push(late));
         for late in shed {
             actions.push(Action::Shed(late.id));
-            self.conditions.certainties[late.model.index()].observe(0, 1);
+            let index = self.conditions.leads[late.model.index()].index();
+            self.conditions.certainties[index].observe(0, 1);
         }
         let Some(batch) = batch else {
             served.resume(now);

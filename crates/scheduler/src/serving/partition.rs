@@ -5,7 +5,7 @@ use crate::lane::{Lane, LaneModel};
 use crate::latency::{MemoryShare, Prediction};
 use crate::policy::LaunchId;
 use crate::request::Request;
-use crate::served::ServedDevice;
+use crate::served::{ServedDevice, ServedModel};
 use crate::serving::ServingPartition;
 use crate::serving::latencies::{Latencies, LatencyTables};
 use crate::time::{Span, Time};
@@ -27,6 +27,7 @@ pub(super) enum State {
 /// What runs on a partition.
 pub(super) struct Running {
     pub(super) launch: LaunchId,
+    /// That of its first request.
     pub(super) model: ModelId,
     pub(super) requests: Vec<Request>,
     pub(super) started: Time,
@@ -125,7 +126,8 @@ fn lane(device: &ServedDevice, partition: &ServingPartition) -> Lane {
     let model = |&(model, _): &(ModelId, u32)| {
         let served = &device.models[model.index()];
         let slo = served.slo.map(|slo| slo.latency);
-        LaneModel { model, slo, weight: served.weight, priority: served.priority }
+        let &ServedModel { weight, priority, group, .. } = served;
+        LaneModel { model, slo, weight, priority, group }
     };
     let lane = Lane::new(partition.models.iter().map(model), QUEUE_LIMIT);
     lane.with_interruptions(device.can_interrupt)

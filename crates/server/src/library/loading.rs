@@ -184,5 +184,6 @@ fn served(profile: Arc<Profile>, agreed: &ModelSettings) -> ServedModel {
         expected_per_s: agreed.rate_per_s.unwrap_or(EXPECTED_PER_S),
         weight: agreed.weight,
         priority: agreed.priority,
+        group: None,
     }
 }

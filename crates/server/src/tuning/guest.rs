@@ -37,6 +37,7 @@ pub(super) fn guest(
             expected_per_s: 1.0,
             weight: WEIGHT,
             priority: 0,
+            group: None,
         },
         limits: ModelLimits::default(),
     })

@@ -106,6 +106,7 @@ fn model(device: &CpuDevice, name: &str, graph: &Graph) -> (EngineModel, Arc<Mod
         expected_per_s: 100.0,
         weight: 1.0,
         priority: 0,
+        group: None,
     };
     let loaded = device.load(name, graph).expect("it loads");
     let entry = Arc::new(ModelEntry::new(name.into(), 1, signature, key));

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use weft_scheduler::plan::Slo;
 use weft_scheduler::policies::{self, equal_partitions};
-use weft_scheduler::{FixedServing, Profile, ProfilePoint, Refusal, UnitMask};
+use weft_scheduler::{FixedServing, GroupId, Profile, ProfilePoint, Refusal, UnitMask};
 
 use super::*;
 use crate::load::Load;
@@ -26,6 +26,7 @@ fn world(rate_per_s: f64, slo_us: f64, noise: f64, seed: u64) -> World {
         slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_us) }),
         weight: 1.0,
         priority: 0,
+        group: None,
     };
     World {
         models: vec![model("fast", 200.0), model("slow", 900.0)],
@@ -236,6 +237,58 @@ impl Policy for Twice {
 fn a_request_runs_once() {
     let world = world(100.0, 5000.0, 0.0, 1);
     assert_eq!(run(&world, &mut Twice), Err(Violation::UnknownRequest(RequestId(0))));
+}
+
+/// Launches the first requests of two models together.
+#[derive(Default)]
+struct Mixing(Vec<Request>);
+
+impl Policy for Mixing {
+    fn name(&self) -> &'static str {
+        "mixing"
+    }
+
+    fn react(&mut self, event: Event, _: Time, actions: &mut Vec<Action>) {
+        let partition = PartitionId(0);
+        match event {
+            Event::Started => actions.push(Action::Prepare {
+                partition,
+                units: UnitMask::range(0, 1),
+                models: vec![ModelId(0), ModelId(1)],
+            }),
+            Event::Prepared(partition) => actions.push(Action::Activate(partition)),
+            Event::Arrived(request) if self.0.iter().all(|it| it.model != request.model) => {
+                self.0.push(request);
+                if let [one, other] = self.0[..] {
+                    actions.push(Action::Launch {
+                        launch: LaunchId(0),
+                        partition,
+                        model: one.model,
+                        requests: vec![one.id, other.id],
+                        expected: Span::ZERO,
+                    });
+                }
+            }
+            Event::Arrived(request) => {
+                actions.push(Action::Refuse { request: request.id, why: Refusal::NotServed });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn only_members_of_one_group_run_together_and_each_counts_for_itself() {
+    let mut world = world(100.0, 5000.0, 0.0, 1);
+    assert!(matches!(run(&world, &mut Mixing::default()), Err(Violation::WrongModel { .. })));
+    world.models.iter_mut().for_each(|model| model.group = Some(GroupId(0)));
+    let outcome = run(&world, &mut Mixing::default()).unwrap();
+    for model in &outcome.models {
+        assert_eq!((model.in_time + model.late, model.latencies.count()), (1, 1));
+        assert_eq!(model.refused, model.arrived - 1);
+    }
+    world.models[1].group = Some(GroupId(1));
+    assert!(matches!(run(&world, &mut Mixing::default()), Err(Violation::WrongModel { .. })));
 }
 
 proptest! {

@@ -71,6 +71,7 @@ pub(super) fn read(
         slo: slos[copy % profiles.len()],
         weight,
         priority,
+        group: None,
     };
     Some(shares?.into_iter().enumerate().map(copy).collect())
 }

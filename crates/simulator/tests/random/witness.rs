@@ -1,5 +1,7 @@
 //! Somebody who looks on and counts for himself, so that the simulator's own checks are checked too.
 
+use std::collections::BTreeSet;
+
 use weft_scheduler::{ModelId, PartitionId, Refusal, Request, RequestId, Span, Time, UnitMask};
 use weft_simulator::{Executed, Observer, Outcome, World};
 
@@ -92,7 +94,7 @@ impl Observer for Witness<'_> {
     }
 
     fn executed(&mut self, executed: Executed<'_>) {
-        let Executed { partition, units, model, requests, start, end } = executed;
+        let Executed { partition, units, model, tenants, requests, start, end } = executed;
         assert!(self.active.contains(&(partition, units)), "{partition:?} is not active");
         for unit in units.iter() {
             let last = &mut self.last[unit as usize];
@@ -105,11 +107,15 @@ impl Observer for Witness<'_> {
             );
             *last = vec![(start, end)];
         }
+        let mut models = BTreeSet::new();
         for &id in requests {
             let request = self.end(id, Fate::Answered);
-            assert!(request.arrived <= start && request.model == model, "{id:?} runs too early");
-            self.answers[model.index()].push((request.arrived, end));
+            let belongs = self.world.can_run_together(request.model, model);
+            assert!(request.arrived <= start && belongs, "{id:?} runs too early or with others");
+            self.answers[request.model.index()].push((request.arrived, end));
+            models.insert(request.model);
         }
+        assert_eq!(models.len(), tenants as usize, "tenants are counted");
     }
 
     fn activated(&mut self, partition: PartitionId, units: UnitMask, _: Time) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weft_scheduler::plan::Slo;
-use weft_scheduler::{Profile, ProfilePoint, Span, Time};
+use weft_scheduler::{GroupId, Profile, ProfilePoint, Span, Time};
 use weft_simulator::{Load, SimulatedModel, World};
 
 const BANDWIDTH_BYTES_PER_S: f64 = 1e12;
@@ -93,9 +93,13 @@ fn world(seed: u64, bounds: &Bounds) -> World {
             slo: (!is_best_effort).then_some(Slo { percentile: 0.99, latency: alone * factor }),
             weight: random.random_range(0.5..3.0),
             priority: random.random_range(0..3),
+            group: None,
         }
     });
-    let models: Vec<SimulatedModel> = models.collect();
+    let mut models: Vec<SimulatedModel> = models.collect();
+    if seed % 3 == 2 {
+        form_groups(&mut models, seed, units);
+    }
     let rate: f64 = models.iter().map(|model| model.load.mean_per_s().min(1e5)).sum();
     let seconds = match bounds.length {
         Length::Seconds(seconds) => seconds,
@@ -113,6 +117,25 @@ fn world(seed: u64, bounds: &Bounds) -> World {
         noise: random.random_range(bounds.noise.0..=bounds.noise.1),
         length: Span::from_s(seconds),
         seed: random.random(),
+    }
+}
+
+/// Makes about half of the models members of the group of the one before, with its work at other weights.
+fn form_groups(models: &mut [SimulatedModel], seed: u64, units: u32) {
+    let mut random = SmallRng::seed_from_u64(!seed);
+    for index in 1..models.len() {
+        if random.random_bool(0.5) {
+            let before = &mut models[index - 1];
+            let group = *before.group.get_or_insert(GroupId(index as u32));
+            let (profile, slo, priority) = (before.profile.clone(), before.slo, before.priority);
+            let alone = |profile: &Profile| profile.latency(1, units).seconds();
+            let member = &mut models[index];
+            let faster = alone(&member.profile) / alone(&profile);
+            let (load, name, weight) =
+                (member.load.scaled(faster), member.name.clone(), member.weight);
+            let group = Some(group);
+            *member = SimulatedModel { name, profile, load, slo, weight, priority, group };
+        }
     }
 }
 

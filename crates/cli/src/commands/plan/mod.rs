@@ -157,7 +157,15 @@ mod tests {
         let rate = |load, at| {
             let profile = Arc::new(Profile::new(&[point], 0).unwrap());
             let name = "net".to_string();
-            let model = SimulatedModel { name, profile, load, slo: None, weight: 1.0, priority: 0 };
+            let model = SimulatedModel {
+                name,
+                profile,
+                load,
+                slo: None,
+                weight: 1.0,
+                priority: 0,
+                group: None,
+            };
             rate_per_s(&model, 2, at)
         };
         let wave = Load::SquareWave {

@@ -175,6 +175,7 @@ mod tests {
             expected_per_s: demand.rate_per_s,
             weight: 1.0,
             priority: 0,
+            group: None,
         });
         let device = ServedDevice {
             models: models.collect(),

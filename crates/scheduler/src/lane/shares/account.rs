@@ -18,9 +18,11 @@ pub(super) struct Account {
     least_ns: f64,
     /// Requests and time since the averages were last taken.
     arrived: u32,
+    accepted: u32,
     taken_ns: f64,
-    /// Requests per nanosecond, on average.
+    /// Requests per nanosecond, on average: those that came, and those that were accepted.
     rate: f64,
+    accepted_rate: f64,
     /// The share of the lane's time that it had, on average.
     pub(super) had: f64,
     /// What a request and a launch take, on average.
@@ -35,6 +37,8 @@ pub(super) struct Account {
     /// The room that it must leave to others while it has no more than its share, and when it has.
     pub(super) room: Room,
     pub(super) room_ahead: Room,
+    /// The share of the time to its deadline that a request must leave to others of its group.
+    pub(super) room_to_mates: f64,
     /// By how much a batch must be able to grow for it to be opened.
     pub(super) growth: Span,
     /// The longest that a batch of several requests may take.
@@ -54,28 +58,40 @@ impl Account {
     pub(super) fn observe_arrival(&mut self, is_refused: bool) {
         self.arrived += 1;
         if !is_refused {
+            self.accepted += 1;
             self.credit_ns -= self.request_ns;
         }
     }
 
-    pub(super) fn observe_launch(&mut self, duration: Span, requests: usize) {
+    /// So many of its requests are in a launch, each of which takes so much of the duration.
+    pub(super) fn observe_launch(&mut self, duration: Span, request_ns: f64, requests: usize) {
         let duration_ns = duration.nanos() as f64;
-        self.taken_ns += duration_ns;
+        self.taken_ns += request_ns * requests as f64;
         let weight = if self.request_ns == 0.0 { 1.0 } else { TAKEN_WEIGHT };
-        self.request_ns += weight * (duration_ns / requests.max(1) as f64 - self.request_ns);
+        self.request_ns += weight * (request_ns - self.request_ns);
         self.launch_ns += weight * (duration_ns - self.launch_ns);
     }
 
-    /// Looks up what requests take.
-    pub(super) fn look_up(&mut self, model: ModelId, latency: &impl BatchLatency) {
-        self.alone = latency.of(model, 1);
-        let alone_ns = self.alone.nanos() as f64;
-        if self.request_ns == 0.0 {
-            (self.request_ns, self.launch_ns) = (alone_ns, alone_ns);
-        }
+    /// What requests take at present: one alone, and at least.
+    pub(super) fn looked_up(&self, model: ModelId, latency: &impl BatchLatency) -> (Span, f64) {
         let longest = self.slo.map_or(Span::MAX, |slo| slo * 0.5);
         let batch = self.largest_within(longest, model, latency);
-        self.least_ns = latency.of(model, batch).nanos() as f64 / f64::from(batch);
+        let least_ns = latency.of(model, batch).nanos() as f64 / f64::from(batch);
+        (latency.of(model, 1), least_ns)
+    }
+
+    /// The same as when it was last looked up.
+    pub(super) fn as_looked_up(&self) -> (Span, f64) {
+        (self.alone, self.least_ns)
+    }
+
+    /// Takes in what was looked up.
+    pub(super) fn know(&mut self, (alone, least_ns): (Span, f64)) {
+        (self.alone, self.least_ns) = (alone, least_ns);
+        if self.request_ns == 0.0 {
+            let alone_ns = alone.nanos() as f64;
+            (self.request_ns, self.launch_ns) = (alone_ns, alone_ns);
+        }
     }
 
     /// The largest batch that takes no longer; at least 1.
@@ -92,13 +108,19 @@ impl Account {
     /// Takes what came and was launched in the last nanoseconds into the averages.
     pub(super) fn average(&mut self, elapsed_ns: f64, weight: f64) {
         self.rate += weight * (f64::from(self.arrived) / elapsed_ns - self.rate);
+        self.accepted_rate += weight * (f64::from(self.accepted) / elapsed_ns - self.accepted_rate);
         self.had += weight * (self.taken_ns / elapsed_ns - self.had);
-        (self.arrived, self.taken_ns) = (0, 0.0);
+        (self.arrived, self.accepted, self.taken_ns) = (0, 0, 0.0);
     }
 
     /// The share of the lane's time that it asks for, in batches as they are when many wait.
     pub(super) fn demand(&self) -> f64 {
         self.rate * self.least_ns
+    }
+
+    /// How many of its requests were accepted in a time, and how many a share of the lane would be, in such batches.
+    pub(super) fn accepted_beside(&self, share: f64, time_ns: f64) -> (f64, f64) {
+        (self.accepted_rate * time_ns, share * time_ns / self.least_ns.max(1.0))
     }
 
     /// The share of the lane's time that it will take: who does not ask for much has smaller batches than could be.

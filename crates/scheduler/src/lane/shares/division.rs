@@ -16,10 +16,10 @@ pub(super) fn share_out(accounts: &mut [Account], classes: &[Vec<usize>]) {
     for class in classes {
         let mut open = class.clone();
         loop {
-            let weights: f64 = open.iter().map(|&place| accounts[place].weight).sum();
+            let weights: f64 = open.iter().map(|&member| accounts[member].weight).sum();
             let (before, per_weight) = (open.len(), left / weights);
-            open.retain(|&place| {
-                let account = &mut accounts[place];
+            open.retain(|&member| {
+                let account = &mut accounts[member];
                 account.share = account.demand().min(per_weight * account.weight);
                 let is_content = account.share == account.demand();
                 left -= if is_content { account.share } else { 0.0 };
@@ -39,24 +39,25 @@ pub(super) fn share_out(accounts: &mut [Account], classes: &[Vec<usize>]) {
 }
 
 /// Sets the room that every account must leave: to those of earlier classes, and if it asks for more than its share, to
-/// those of its class that do not; when it has more than its share, to those of its class that have less.
-pub(super) fn set_room(accounts: &mut [Account], classes: &[Vec<usize>]) {
+/// those of its class that do not; when it has more than its share, to those of its class that have less. Those with the
+/// same place run together, and leave no room to each other.
+pub(super) fn set_room(accounts: &mut [Account], classes: &[Vec<usize>], places: &[usize]) {
     let mut earlier: Vec<usize> = Vec::new();
     for class in classes {
-        for &place in class {
-            let account = &accounts[place];
+        for &member in class {
+            let account = &accounts[member];
             let is_protected = |other: &Account, is_ahead: bool| {
                 account.asks_for_more && (!other.asks_for_more || (is_ahead && !other.is_ahead()))
             };
             let room = |is_ahead: bool| {
-                let in_class = class.iter().filter(|&&other| other != place);
+                let in_class = class.iter().filter(|&&other| places[other] != places[member]);
                 let in_class = in_class.map(|&other| &accounts[other]);
                 let in_class = in_class.filter(|other| is_protected(other, is_ahead));
                 let in_earlier = earlier.iter().map(|&other| &accounts[other]);
                 Room::to(in_earlier.chain(in_class), account)
             };
             let (behind, ahead) = (room(false), room(true));
-            (accounts[place].room, accounts[place].room_ahead) = (behind, ahead);
+            (accounts[member].room, accounts[member].room_ahead) = (behind, ahead);
         }
         earlier.extend(class);
     }

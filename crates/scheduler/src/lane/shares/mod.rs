@@ -30,9 +30,13 @@
 //! A batch of several requests takes no longer than models of a higher priority can bear to be blocked, and no longer than
 //! those can bear that have less than their share. Nor does all that waits of lower priorities: each of these batches has
 //! been promised its turn, and when the last moment comes for one, it may have come for all.
+//!
+//! Members of a group run together, so that none of this holds between them: they neither block each other nor take turns.
+//! They share by another rule; see [`parts`].
 
 mod account;
 mod division;
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -71,12 +75,16 @@ pub(super) struct Headroom {
     pub(super) opening: Span,
 }
 
-/// The accounts of a lane's models, by their places.
+/// The accounts of a lane's models, by their numbers as members.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     models: Vec<LaneModel>,
     accounts: Vec<Account>,
-    /// The places of each priority, the highest first.
+    /// By member, the place of its queue: the same for those that run together.
+    places: Vec<usize>,
+    /// By place, the first of its members.
+    firsts: Vec<usize>,
+    /// The members of each priority, the highest first.
     classes: Vec<Vec<usize>>,
     highest_priority: u8,
     window_ns: f64,
@@ -86,15 +94,20 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(models: &[LaneModel]) -> Self {
+    /// For models that run together where they have the same place.
+    pub(super) fn new(models: &[LaneModel], places: Vec<usize>) -> Self {
         let mut by_priority: Vec<usize> = (0..models.len()).collect();
-        by_priority.sort_by_key(|&place| Reverse(models[place].priority));
+        by_priority.sort_by_key(|&member| Reverse(models[member].priority));
         let classes =
             by_priority.chunk_by(|&one, &other| models[one].priority == models[other].priority);
         let longest = models.iter().filter_map(|model| model.slo).max();
         let window = longest.map_or(DEFAULT_WINDOW, |slo| slo * WINDOW_OBJECTIVES);
+        let place_count = places.iter().map(|place| place + 1).max().unwrap_or(0);
+        let first = |place| places.iter().position(|other| *other == place).unwrap_or(0);
         Self {
             accounts: models.iter().map(Account::new).collect(),
+            firsts: (0..place_count).map(first).collect(),
+            places,
             classes: classes.map(<[usize]>::to_vec).collect(),
             highest_priority: models.iter().map(|model| model.priority).max().unwrap_or(0),
             models: models.to_vec(),
@@ -109,32 +122,46 @@ impl Shares {
         self.refused > OVERLOAD
     }
 
-    /// A request came and was refused, or not.
-    pub(super) fn observe_arrival(&mut self, place: usize, is_refused: bool) {
-        self.accounts[place].observe_arrival(is_refused);
+    /// A request came and was refused, or not. What is refused to who has more than its part says nothing of the lane.
+    pub(super) fn observe_arrival(&mut self, member: usize, is_refused: bool) {
+        let account = &mut self.accounts[member];
+        account.observe_arrival(is_refused);
+        if is_refused && account.room_to_mates > 0.0 {
+            return;
+        }
         self.refused += REFUSED_WEIGHT * (f64::from(u8::from(is_refused)) - self.refused);
     }
 
-    /// So many requests of a model are launched.
-    pub(super) fn observe_launch(&mut self, place: usize, duration: Span, requests: usize) {
-        self.accounts[place].observe_launch(duration, requests);
+    /// Requests of these members are launched together; each takes the same part of the time.
+    pub(super) fn observe_launch(&mut self, mut members: Vec<usize>, duration: Span) {
+        let request_ns = duration.nanos() as f64 / members.len().max(1) as f64;
+        members.sort_unstable();
+        for own in members.chunk_by(|one, other| one == other) {
+            self.accounts[own[0]].observe_launch(duration, request_ns, own.len());
+        }
     }
 
     /// The longest that a batch of several requests may take.
-    pub(super) fn longest(&self, place: usize) -> Span {
-        self.accounts[place].longest
+    pub(super) fn longest(&self, member: usize) -> Span {
+        self.accounts[member].longest
     }
 
     /// What a request with so much time to its deadline must leave to others, where these batches wait.
-    pub(super) fn headroom(&self, place: usize, time_left: Span, waiting: &[Upcoming]) -> Headroom {
+    pub(super) fn headroom(
+        &self,
+        member: usize,
+        time_left: Span,
+        waiting: &[Upcoming],
+    ) -> Headroom {
+        let account = &self.accounts[member];
+        let to_mates = time_left * account.room_to_mates;
         if !self.is_overloaded() {
-            return Headroom::default();
+            return Headroom { room: to_mates, opening: to_mates };
         }
-        let account = &self.accounts[place];
-        let priority = self.models[place].priority;
+        let priority = self.models[member].priority;
         if account.longest < Span::MAX && self.highest_priority > priority {
-            let is_blocking =
-                |it: &&Upcoming| !it.is_paused && self.models[it.place].priority <= priority;
+            let priority_of = |it: &Upcoming| self.models[self.firsts[it.place]].priority;
+            let is_blocking = |it: &&Upcoming| !it.is_paused && priority_of(it) <= priority;
             let blocking = waiting.iter().filter(is_blocking);
             let convoy = blocking.fold(Span::ZERO, |sum, batch| sum + batch.cost.duration);
             if convoy > Span::ZERO && convoy + account.alone > account.longest {
@@ -142,7 +169,7 @@ impl Shares {
             }
         }
         let room = if account.is_ahead() { account.room_ahead } else { account.room };
-        let room = room.before(time_left);
+        let room = room.before(time_left).max(to_mates);
         let scarcity = ((self.refused - OVERLOAD) / (SCARCE - OVERLOAD)).clamp(0.0, 1.0);
         let growth = match (account.asks_for_more, self.does_anyone_ask_for_more) {
             (true, _) => account.growth,
@@ -152,12 +179,13 @@ impl Shares {
         Headroom { room, opening: room.max(growth) }
     }
 
-    /// Divides the lane's time anew, if that was not done just before; `waiting` is how many requests of a place wait.
+    /// Divides the lane's time anew, if that was not done just before; `waiting` tells by member how many of its requests
+    /// wait.
     pub(super) fn divide(
         &mut self,
         now: Time,
         latency: &impl BatchLatency,
-        waiting: impl Fn(usize) -> usize,
+        waiting: impl FnOnce() -> Vec<usize>,
     ) {
         let least_ns = self.window_ns / DIVISIONS;
         let since = |at: Time| now.since(at).nanos() as f64;
@@ -169,12 +197,14 @@ impl Shares {
         let weight = elapsed_ns / (elapsed_ns + self.window_ns);
         self.accounts.iter_mut().for_each(|account| account.average(elapsed_ns, weight));
         let is_overloaded = self.is_overloaded();
-        if !is_overloaded && self.classes.len() == 1 {
+        let has_groups = self.firsts.len() < self.places.len();
+        if !is_overloaded && self.classes.len() == 1 && !has_groups {
             self.accounts.iter_mut().for_each(|account| account.longest = Span::MAX);
             return;
         }
-        for (account, model) in self.accounts.iter_mut().zip(&self.models) {
-            account.look_up(model.model, latency);
+        self.look_up(latency);
+        if has_groups {
+            parts::set_room(&mut self.accounts, &self.places, self.window_ns);
         }
         if is_overloaded {
             division::share_out(&mut self.accounts, &self.classes);
@@ -182,20 +212,35 @@ impl Shares {
         }
         self.limit_blocking();
         if is_overloaded {
-            division::set_room(&mut self.accounts, &self.classes);
-            for (account, model) in self.accounts.iter_mut().zip(&self.models) {
-                account.growth = growth(account, model.model, latency);
+            division::set_room(&mut self.accounts, &self.classes, &self.places);
+            let mut place_shares = vec![0.0; self.firsts.len()];
+            let members = self.places.iter().zip(&self.accounts);
+            members.for_each(|(&place, account)| place_shares[place] += account.share);
+            for (member, account) in self.accounts.iter_mut().enumerate() {
+                let share = place_shares[self.places[member]];
+                account.growth = growth(account, share, self.models[member].model, latency);
             }
         }
     }
 
+    /// Looks up what requests take, once for those that run together.
+    fn look_up(&mut self, latency: &impl BatchLatency) {
+        for member in 0..self.accounts.len() {
+            let first = self.firsts[self.places[member]];
+            let looked_up = match first == member {
+                true => self.accounts[member].looked_up(self.models[member].model, latency),
+                false => self.accounts[first].as_looked_up(),
+            };
+            self.accounts[member].know(looked_up);
+        }
+    }
+
     /// Takes stock of who has more than its share.
-    fn settle(&mut self, waiting: impl Fn(usize) -> usize) {
+    fn settle(&mut self, waiting: impl FnOnce() -> Vec<usize>) {
         self.does_anyone_ask_for_more = self.accounts.iter().any(|account| account.asks_for_more);
-        let claimed = |(place, account): (usize, &Account)| {
-            account.claimed_ns(self.window_ns, waiting(place))
-        };
-        let claimed_ns: Vec<f64> = self.accounts.iter().enumerate().map(claimed).collect();
+        let claimed =
+            |(account, waiting): (&Account, usize)| account.claimed_ns(self.window_ns, waiting);
+        let claimed_ns: Vec<f64> = self.accounts.iter().zip(waiting()).map(claimed).collect();
         let all_ns: f64 = claimed_ns.iter().sum();
         for (account, own_ns) in self.accounts.iter_mut().zip(claimed_ns) {
             account.settle(all_ns, own_ns);
@@ -209,29 +254,31 @@ impl Shares {
         let is_overloaded = self.is_overloaded() && self.does_anyone_ask_for_more;
         let asking = self.accounts.iter().filter(|account| account.share > 0.0);
         let longest_alone = asking.map(|account| account.alone).max().unwrap_or(Span::ZERO);
-        for (place, model) in self.models.iter().enumerate() {
-            let alone = self.accounts[place].alone;
-            let others = self.models.iter().zip(&self.accounts);
-            let bearable = others.filter_map(|(other, account)| {
+        for (place, &first) in self.firsts.iter().enumerate() {
+            let priority = self.models[first].priority;
+            let alone = self.accounts[first].alone;
+            let others = self.models.iter().zip(&self.accounts).zip(&self.places);
+            let bearable = others.filter_map(|((other, account), &other_place)| {
                 let is_behind = is_overloaded && account.had < account.share;
-                let is_spared = other.priority > model.priority
-                    || (is_behind
-                        && other.priority >= model.priority
-                        && other.model != model.model);
+                let is_spared = other.priority > priority
+                    || (is_behind && other.priority >= priority && other_place != place);
                 let slack = other.slo?.saturating_sub(account.alone) * BLOCKING;
                 (is_spared && slack >= alone.max(longest_alone)).then_some(slack)
             });
             let longest = bearable.min().unwrap_or(Span::MAX);
-            self.accounts[place].longest = longest;
+            let own = self.places.iter().zip(&mut self.accounts);
+            let own = own.filter(|(other_place, _)| **other_place == place);
+            own.for_each(|(_, account)| account.longest = longest);
         }
     }
 }
 
-/// By how much a batch must be able to grow for it to be worth a launch. Where everyone's turn takes `share / (1 + share)`
-/// of its objective, there is time for a turn of each other model between arrival and answer.
-fn growth(account: &Account, model: ModelId, latency: &impl BatchLatency) -> Span {
+/// By how much a batch must be able to grow for it to be worth a launch, where those that run in it have a share of the lane
+/// together. Where everyone's turn takes `share / (1 + share)` of its objective, there is time for a turn of each other
+/// model between arrival and answer.
+fn growth(account: &Account, share: f64, model: ModelId, latency: &impl BatchLatency) -> Span {
     let Some(slo) = account.slo else { return Span::ZERO };
-    let turn = (slo * (account.share / (1.0 + account.share))).max(account.alone * WORTHWHILE);
+    let turn = (slo * (share / (1.0 + share))).max(account.alone * WORTHWHILE);
     let longest = turn.min(slo * 0.5).min(account.longest);
     let batch = account.largest_within(longest, model, latency);
     latency.of(model, batch).saturating_sub(account.alone)
