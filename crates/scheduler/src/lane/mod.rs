@@ -3,9 +3,14 @@
 //! # What is promised
 //!
 //! A lane knows at every instant which batches it will run and in which order: its agenda. A request that comes is put on it
-//! where it disturbs no one: into the last batch of its model or group, or into a new batch behind those that are due earlier. It is
+//! where it disturbs no one: into the last batch of its model, or into a new batch behind those that are due earlier. It is
 //! accepted if it is then answered in time **and** everyone accepted before still is, both with a margin for what durations
 //! stray from their prediction: so many standard deviations, learned from the promises that were kept and broken.
+//!
+//! # Groups
+//!
+//! Models that are members of one group share batches: in all of this they are one model with one queue ([`queues`]). How
+//! much each may have of it is its own matter ([`shares`]).
 //!
 //! # Blocking
 //!
