@@ -1,4 +1,4 @@
-//! One GPU and its primary context, which all partitions share their memory and kernels with.
+//! One GPU and its primary context, which all partitions share their memory and kernels with; or a context apart from it.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -16,7 +16,9 @@ use crate::Chip;
 /// A GPU that is in use by this process.
 pub struct Context {
     device: sys::CUdevice,
-    primary: sys::CUcontext,
+    /// The primary context, or one apart from it.
+    raw: sys::CUcontext,
+    is_apart: bool,
     /// Carries copies that the host waits for, so that they wait for no partition's work.
     transfers: sys::CUstream,
     driver: Version,
@@ -46,6 +48,16 @@ impl Context {
 
     /// Opens a GPU by its number among those that the driver shows.
     pub fn open(ordinal: usize) -> Result<Arc<Self>, CudaError> {
+        Self::open_as(ordinal, false)
+    }
+
+    /// Opens a GPU in a context of its own, as another process would: with no memory in common, and in turns with all
+    /// other contexts. Kernels that are loaded through one context run in all.
+    pub fn open_apart(ordinal: usize) -> Result<Arc<Self>, CudaError> {
+        Self::open_as(ordinal, true)
+    }
+
+    fn open_as(ordinal: usize, is_apart: bool) -> Result<Arc<Self>, CudaError> {
         let driver = startup::start()?;
         let count = Self::device_count()?;
         let number = c_int::try_from(ordinal).ok().filter(|_| ordinal < count);
@@ -56,12 +68,14 @@ impl Context {
         let chip = chip(device)?;
         let (name, uuid, memory_bytes) = (name(device)?, uuid(device)?, memory_bytes(device)?);
 
-        let mut primary = ptr::null_mut();
-        // SAFETY: the driver writes one handle; `drop` releases it, or the next statements do where they fail.
-        unsafe { checked!(cuDevicePrimaryCtxRetain(&mut primary, device)) }?;
+        let raw = match is_apart {
+            true => new_context(device)?,
+            false => primary_context(device)?,
+        };
         let mut context = Self {
             device,
-            primary,
+            raw,
+            is_apart,
             transfers: ptr::null_mut(),
             driver,
             chip,
@@ -91,8 +105,8 @@ impl Context {
     }
 
     pub(super) fn make_current(&self) -> Result<(), CudaError> {
-        // SAFETY: the context is retained as long as `self` lives.
-        unsafe { checked!(cuCtxSetCurrent(self.primary)) }
+        // SAFETY: the context lives as long as `self`.
+        unsafe { checked!(cuCtxSetCurrent(self.raw)) }
     }
 
     /// Waits for all work that was given to the GPU before, on all partitions.
@@ -159,8 +173,13 @@ impl Drop for Context {
             // SAFETY: the stream is this context's own, and nothing else has its handle.
             unsafe { sys::cuStreamDestroy_v2(self.transfers) };
         }
-        // SAFETY: `open` retained it once; all that uses it holds an `Arc` of `self`.
-        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+        // SAFETY: `open_as` made it, or retained it once; all that uses it holds an `Arc` of `self`.
+        unsafe {
+            match self.is_apart {
+                true => sys::cuCtxDestroy_v2(self.raw),
+                false => sys::cuDevicePrimaryCtxRelease_v2(self.device),
+            }
+        };
     }
 }
 
@@ -168,6 +187,23 @@ impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Context({}, {})", self.name, self.uuid)
     }
+}
+
+fn primary_context(device: sys::CUdevice) -> Result<sys::CUcontext, CudaError> {
+    let mut raw = ptr::null_mut();
+    // SAFETY: the driver writes one handle, which `Context` releases when it is dropped.
+    unsafe { checked!(cuDevicePrimaryCtxRetain(&mut raw, device)) }?;
+    Ok(raw)
+}
+
+fn new_context(device: sys::CUdevice) -> Result<sys::CUcontext, CudaError> {
+    let mut raw = ptr::null_mut();
+    // However many contexts there are, who waits for one looks again at once.
+    let flags = sys::CUctx_flags::CU_CTX_SCHED_SPIN as u32;
+    // SAFETY: without parameters it is a plain context; the driver writes one handle, which `Context` destroys when it is
+    // dropped, and makes it current on this thread, as any later call does with the context that it needs.
+    unsafe { checked!(cuCtxCreate_v4(&mut raw, ptr::null_mut(), flags, device)) }?;
+    Ok(raw)
 }
 
 fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<u32, CudaError> {
