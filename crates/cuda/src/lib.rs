@@ -29,6 +29,7 @@ mod precision;
 mod preparation;
 mod preview;
 mod side_by_side;
+pub mod superkernel;
 mod timing;
 mod tuning;
 mod units;

@@ -24,6 +24,8 @@ pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod resize;
 mod rows;
+pub(crate) mod sgemm;
+mod sgemv;
 pub(crate) mod softmax;
 pub(crate) mod stored;
 pub(crate) mod strided_copy;
@@ -55,6 +57,8 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     recurrent::samples,
     reduce::samples,
     resize::samples,
+    sgemm::samples,
+    sgemv::samples,
     softmax::samples,
     strided_copy::samples,
     transpose::samples,

@@ -17,7 +17,7 @@ pub(crate) mod steps;
 pub(crate) mod target;
 mod task;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod traffic;
 pub(crate) mod transfer;
 

@@ -2,6 +2,6 @@
 
 mod fake_device;
 mod libraries;
-mod parameters;
+pub(crate) mod parameters;
 mod sides;
 mod zoo;

@@ -72,7 +72,7 @@ fn size_bytes(operand: &Operand) -> usize {
 
 /// The sizes of a kernel's parameters, as its machine code states them: a 64-bit ELF file with a section of
 /// attributes per kernel.
-fn parameter_sizes(code: &[u8], entry: &str) -> Vec<usize> {
+pub(crate) fn parameter_sizes(code: &[u8], entry: &str) -> Vec<usize> {
     /// An attribute whose payload follows, after the payload's length.
     const SIZED: u8 = 4;
     /// The attribute that describes one parameter.
