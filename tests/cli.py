@@ -104,6 +104,8 @@ def bad_arguments(model, x, folder):
     bad("no such table", "bench", "gpu", "speed", says="latency")
     bad("no such model in a table", "bench", "gpu", "--models", "resnet51", says="resnet50")
     bad("no such GPU to measure", "bench", "gpu", "--device", "cuda:99", says="CUDA device cannot be used")
+    bad("no such GPU to share", "bench", "superkernel", "--device", "cuda:99", says="CUDA device cannot be used")
+    bad("no such product", "bench", "superkernel", "--shapes", "round", says="MxNxK")
     bad("no such precision", "infer", model, "--input", x, "--device", "cuda", "--precision", "f8", says="f8")
     bad("SMs of a CPU", "infer", model, "--input", x, "--sms", 8, says="--sms")
     bad("no cores", "infer", model, "--input", x, "--cores", "", says="cores")

@@ -10,6 +10,7 @@ mod peers;
 mod sharing;
 mod statistics;
 mod steps;
+mod superkernel;
 mod timing;
 mod tuning;
 
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Gpu(gpu::Options),
     /// Tenants whose models differ in their weights alone: one after another, and as a group
     Groups(groups::Options),
+    /// Tenants' matrix products on a GPU: in turns, side by side in streams, and all in one launch
+    Superkernel(superkernel::Options),
     /// Scheduling policies on mixes of models, simulated: the most load that each carries, and a load that moves
     Sharing(sharing::Options),
     /// How much faster tuning is when candidates share the device, and whether it finds the same kernels
@@ -55,6 +58,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Neighbours(options) => neighbours::run(options),
         Command::Gpu(options) => gpu::run(options),
         Command::Groups(options) => groups::run(options),
+        Command::Superkernel(options) => superkernel::run(options),
         Command::Sharing(options) => sharing::run(options),
         Command::TuningSharing(options) => tuning::sharing::run(options),
         Command::TuningTrust(options) => tuning::trust::run(options),
