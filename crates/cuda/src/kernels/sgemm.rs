@@ -311,16 +311,16 @@ const VARIANTS: &[Variant] = &[
     Variant::new([32, 32], [4, 8], 8, 8).blocks(2),
 ];
 
-/// Typical variants, for checking that they compile: all of them for a product that they divide, and for one that
-/// nothing divides.
+/// Typical variants, for checking that they compile: all of them for a product that they divide, and some for products
+/// that vectors divide, and that nothing divides.
 pub(crate) fn samples() -> Vec<KernelSource> {
-    let shapes =
-        [[256, 256, 256], [77, 36, 44], [77, 35, 45]].map(|[m, n, k]| ProductShape { m, n, k });
-    let legal = |shape| {
+    let sources = |[m, n, k]: [usize; 3], step: usize| {
+        let shape = ProductShape { m, n, k };
         let legal = VARIANTS.iter().filter(move |variant| variant.is_legal(&shape));
-        legal.map(move |variant| variant.source(&shape))
+        legal.step_by(step).map(move |variant| variant.source(&shape))
     };
-    shapes.into_iter().flat_map(legal).collect()
+    let exact = sources([256, 256, 256], 1);
+    exact.chain(sources([77, 36, 44], 8)).chain(sources([77, 35, 45], 8)).collect()
 }
 
 #[cfg(test)]
