@@ -100,7 +100,8 @@ impl DeviceOptions {
         }
         let program = std::env::current_exe().context("where this program lies")?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = (cores / sharing.max(1)).max(1);
+        // One more, for what candidates are compared with: all wait for that.
+        let count = (cores / sharing.max(1)).max(1) + 1;
         let helpers = Helpers::start(count, || {
             let mut command = Command::new(&program);
             command.arg("compile-kernels");

@@ -25,13 +25,26 @@ impl<'a> Recorder<'a> {
         Self { database, keys: tasks.iter().map(key).collect() }
     }
 
-    /// Tells every task what is known of its candidates, so that nothing is tried twice.
+    /// Tells every task what is known of its candidates, so that nothing is tried twice, and which were chosen for other
+    /// sizes.
     pub fn recall(&self, tasks: &mut [Task]) -> Result<(), DatabaseError> {
+        let choices = self.database.recorded_choices()?;
         for (task, key) in tasks.iter_mut().zip(&self.keys) {
             let trials = self.database.known_trials(key)?;
             let candidates = task.operator.candidates();
+            let place = |name: &str| candidates.iter().position(|one| one.name == name);
+            let is_elsewhere = |other: &TaskKey| {
+                other.platform == key.platform
+                    && other.operator == key.operator
+                    && other.partition_size != key.partition_size
+            };
+            let elsewhere = choices.iter().filter(|(other, _)| is_elsewhere(other));
+            let mut elsewhere: Vec<usize> =
+                elsewhere.filter_map(|(_, choice)| place(&choice.candidate)).collect();
+            elsewhere.sort_unstable();
+            elsewhere.dedup();
             let known = trials.iter().filter_map(|trial| {
-                let candidate = candidates.iter().position(|one| one.name == trial.candidate)?;
+                let candidate = place(&trial.candidate)?;
                 let time = match (trial.is_banned(), trial.record.as_ref().map(|it| &it.outcome)) {
                     (true, _) => None,
                     (false, Some(database::Outcome::Measured(measurement))) => {
@@ -42,6 +55,7 @@ impl<'a> Recorder<'a> {
                 Some(Known { candidate, time })
             });
             task.known = known.collect();
+            task.chosen_elsewhere = elsewhere;
         }
         Ok(())
     }

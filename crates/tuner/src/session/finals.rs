@@ -108,7 +108,8 @@ fn screened_times(search: &Search, spare: &Times) -> Times {
 }
 
 /// Times what screening left out on partitions of the right size, as many at once as there are: the best of it where it
-/// was on parts of partitions, and some of the candidates that could not be screened.
+/// was on parts of partitions, some of the candidates that could not be screened, and those that are chosen on partitions of
+/// other sizes.
 fn time_what_is_missing(
     device: &dyn TunableDevice,
     Assignment { size, tasks, .. }: Assignment<'_>,
@@ -131,6 +132,9 @@ fn time_what_is_missing(
         }
         if !is_brief {
             missing.extend(first_unscreened(task, options, screened.is_scaled));
+            missing.extend(&task.chosen_elsewhere);
+            missing.sort_unstable();
+            missing.dedup();
         }
         missing.retain(|candidate| !times[index].contains_key(candidate));
         jobs.extend(missing.into_iter().map(|candidate| Job::new(index, candidate)));

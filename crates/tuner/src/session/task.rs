@@ -14,15 +14,22 @@ pub struct Task {
     pub occurrences: f64,
     /// What earlier sessions found out.
     pub known: Vec<Known>,
+    /// Candidates that were chosen for partitions of other sizes.
+    pub chosen_elsewhere: Vec<usize>,
 }
 
 impl Task {
+    /// An operator of which nothing is known.
+    pub fn new(operator: Arc<dyn TunableOperator>, occurrences: f64) -> Self {
+        Self { operator, occurrences, known: Vec::new(), chosen_elsewhere: Vec::new() }
+    }
+
     /// Adds an operator of a model to the tasks; one that is among them already is computed so much more often.
     pub fn add(tasks: &mut Vec<Self>, operator: Arc<dyn TunableOperator>) {
         let occurrences = operator.occurrences() as f64;
         match tasks.iter_mut().find(|task| task.operator.key() == operator.key()) {
             Some(task) => task.occurrences += occurrences,
-            None => tasks.push(Self { operator, occurrences, known: Vec::new() }),
+            None => tasks.push(Self::new(operator, occurrences)),
         }
     }
 }

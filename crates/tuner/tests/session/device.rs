@@ -204,7 +204,7 @@ impl FakeOperator {
     }
 
     pub(crate) fn task(self) -> Task {
-        Task { operator: Arc::new(self), occurrences: 1.0, known: Vec::new() }
+        Task::new(Arc::new(self), 1.0)
     }
 }
 

@@ -111,6 +111,19 @@ fn candidates_that_cannot_be_screened_have_their_chance_in_the_finals() {
 }
 
 #[test]
+fn what_is_chosen_for_other_sizes_has_its_chance_in_the_finals() {
+    let times_us: Vec<f64> = (0..40).map(|number| if number == 37 { 3.0 } else { 10.0 }).collect();
+    let search = SearchOptions { max_trials: 1, ..exhaustive().search };
+    let search = SearchOptions { strategy: Strategy::Learned, ..search };
+    let options = TuneOptions { search, ..exhaustive() };
+    let task = || FakeOperator::new("operator", &times_us).task();
+    let device = FakeDevice::new(4);
+    assert_eq!(chosen(&run(&device, &[task()], &options).unwrap()), [0]);
+    let told = Task { chosen_elsewhere: vec![37], ..task() };
+    assert_eq!(chosen(&run(&device, &[told], &options).unwrap()), [37]);
+}
+
+#[test]
 fn disturbed_trials_are_repeated() {
     let device = FakeDevice::new(4).disturbing(16);
     let tasks: Vec<Task> = (0..16).map(|seed| FakeOperator::landscape(seed, 40).task()).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
-use weft_device::KernelChoices;
+use weft_device::{KernelChoices, OperatorKey};
 use weft_tuner::choices::Choices;
 use weft_tuner::database::Database;
 
@@ -101,18 +101,31 @@ fn sizes(options: &Options, device: &OpenDevice) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
-/// Tunes in a process and with a database of its own, as `weft tune` does.
+/// What was chosen for partitions of one size, wherever it is served.
+struct OneSize {
+    choices: Choices,
+    size: usize,
+}
+
+impl KernelChoices for OneSize {
+    fn choice(&self, operator: &OperatorKey, _: usize) -> Option<Arc<str>> {
+        self.choices.choice(operator, self.size)
+    }
+}
+
+/// Tunes in a process of its own, as `weft tune` does, with one database for all sizes.
 fn tuned_set(
     options: &Options,
     device: &OpenDevice,
     size: usize,
     folder: &Path,
-) -> Result<Choices> {
-    let database = folder.join(format!("{size}.db"));
+) -> Result<OneSize> {
+    let database = folder.join("tuning.db");
     let Options { selection, device: named, thoroughness, .. } = options;
     child::report(child::command(selection, named, *thoroughness, Some(size), &database)?)?;
     let database = Database::open_read_only(&database)?;
-    Ok(Choices::load(&database, &device.as_tunable().platform())?)
+    let choices = Choices::load(&database, &device.as_tunable().platform())?;
+    Ok(OneSize { choices, size })
 }
 
 fn measure(
