@@ -83,6 +83,10 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) start_barrier(shared_address(&barriers[s]));
         show_barriers();
+        show_to_copy_engine(right_map);
+#if BULK_LEFT
+        show_to_copy_engine(left_map);
+#endif
     }
     __syncthreads();
     auto load_right = [&](int step, int to) {

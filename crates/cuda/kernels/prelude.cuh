@@ -56,6 +56,9 @@ template <typename T> struct alignas(16) At {
         return (T *)(step & 1 ? __ldg((const u64 *)address) : address);
     }
 };
+
+// A parameter as the host gives it; see `entries.cuh`.
+template <typename T> struct EntryValue;
 #else
 #define KERNEL(name) extern "C" __global__ void name
 #define KERNEL_OF(threads, name) extern "C" __global__ void __launch_bounds__(threads) name

@@ -231,6 +231,19 @@ struct alignas(64) TileMap {
     u64 words[16];
 };
 
+#ifdef ENTRY_BLOCKS
+// Entries' descriptions lie in memory, where the copy engine must be told that they are new.
+template <> struct EntryValue<TileMap> {
+    At<const TileMap> at;
+    DEVICE const TileMap &of(u32 entry) const { return *at.of(entry); }
+};
+DEVICE void show_to_copy_engine(const TileMap &map) {
+    asm volatile("fence.proxy.tensormap::generic.acquire.sys [%0], 128;" ::"l"(&map) : "memory");
+}
+#else
+DEVICE void show_to_copy_engine(const TileMap &) {}
+#endif
+
 DEVICE void start_barrier(u32 barrier) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory"); }
 // Makes barriers visible to the copy engine, before anything arrives at them.
 DEVICE void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }

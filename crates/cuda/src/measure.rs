@@ -7,17 +7,19 @@ use weft_device::DeviceError;
 
 use crate::bound::BoundLaunch;
 use crate::bound_work::BoundWork;
-use crate::driver::{CudaError, DeviceBuffer, Stream, fill};
+use crate::driver::{CudaError, DeviceBuffer, Stream, encode_tensor_map, fill};
 use crate::gpu::Gpu;
 use crate::io_memory::FaultWords;
 use crate::launch::{Candidate, KernelSource, Launch};
 use crate::partition::Lane;
 use crate::plan::chooser::{Chooser, Extent, Problem};
-use crate::plan::entries::EntryBases;
+use crate::plan::entries::{
+    DESCRIPTION_BYTES, EntryBases, EntryBinder, Given, description_count, given,
+};
 use crate::plan::operands::{OperandBinder, StepPlaces};
 use crate::plan::place::{Bases, COUNTER_BYTES, Place};
 use crate::plan::placement::ALIGNMENT_BYTES;
-use crate::plan::steps::{Operand, PlannedLaunch};
+use crate::plan::steps::PlannedLaunch;
 use crate::timing::median_us;
 use crate::vendor::BoundCall;
 
@@ -213,6 +215,8 @@ impl<'a> Bench<'a> {
             Some(count) => Some(EntryWeights::new(self.gpu, &planned, count, self.stream)?),
             None => None,
         };
+        let description_bytes = description_count(&planned) * count * DESCRIPTION_BYTES;
+        let mut descriptions = DeviceBuffer::new(&self.gpu.context, description_bytes)?;
         let planned = match &weights {
             None => planned,
             Some(weights) => {
@@ -223,10 +227,14 @@ impl<'a> Bench<'a> {
                     output_step: 0,
                     counter_step: counter_bytes,
                     table: weights.table.address(),
+                    descriptions: descriptions.address(),
                     capacity: count,
                 };
-                let mut column = 0;
-                planned.iter().map(|launch| bases.bind(launch, &mut column)).collect()
+                let mut binder = EntryBinder::new(&bases, &encode_tensor_map);
+                let bound = planned.iter().map(|launch| binder.bind(launch));
+                let bound = bound.collect::<Result<Vec<_>, _>>()?;
+                descriptions.write(0, &binder.descriptions)?;
+                bound
             }
         };
         let can_overlap = self.gpu.context.chip().is_hopper_or_later();
@@ -250,6 +258,7 @@ impl<'a> Bench<'a> {
 struct EntryWeights {
     table: DeviceBuffer,
     _weights: DeviceBuffer,
+    _descriptions: DeviceBuffer,
 }
 
 impl EntryWeights {
@@ -259,27 +268,35 @@ impl EntryWeights {
         count: usize,
         stream: &Stream,
     ) -> Result<Self, CudaError> {
-        let places = launches.iter().flat_map(|launch| &launch.operands).flat_map(Operand::places);
-        let sizes = places.filter_map(|place| match place {
-            Place::Weights(weights) => Some(weights.size_bytes.next_multiple_of(ALIGNMENT_BYTES)),
-            _ => None,
-        });
-        let sizes: Vec<usize> = sizes.collect();
-        let all_bytes = sizes.iter().sum::<usize>() * count;
+        let given: Vec<Given> = launches.iter().flat_map(given).collect();
+        let size = |given: &Given| given.weights().size_bytes.next_multiple_of(ALIGNMENT_BYTES);
+        let all_bytes = given.iter().map(size).sum::<usize>() * count;
         let weights = DeviceBuffer::new(&gpu.context, all_bytes)?;
         // SAFETY: the range is the whole buffer, which outlives the wait below.
         unsafe { fill(stream, weights.address(), FLOAT_BYTE, all_bytes) }?;
         stream.synchronize()?;
-        let mut words = vec![count as u64];
+        let is_description = |given: &&Given| matches!(given, Given::Description(..));
+        let described = given.iter().filter(is_description).count();
+        let description_bytes = described * count * DESCRIPTION_BYTES;
+        let mut descriptions = DeviceBuffer::new(&gpu.context, description_bytes)?;
+        let (mut words, mut bytes) = (vec![count as u64], Vec::new());
         let mut address = weights.address();
-        for size_bytes in sizes {
+        for given in &given {
             for _ in 0..count {
-                words.push(address);
-                address += size_bytes as u64;
+                words.push(match given {
+                    Given::Weights(_) => address,
+                    Given::Description(_, map) => {
+                        let at = descriptions.address() + bytes.len() as u64;
+                        bytes.extend(encode_tensor_map(map, address)?);
+                        at
+                    }
+                });
+                address += size(given) as u64;
             }
         }
+        descriptions.write(0, &bytes)?;
         let table = DeviceBuffer::from_bytes(&gpu.context, bytemuck::cast_slice(&words))?;
-        Ok(Self { table, _weights: weights })
+        Ok(Self { table, _weights: weights, _descriptions: descriptions })
     }
 }
 

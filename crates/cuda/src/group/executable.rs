@@ -8,14 +8,14 @@ use weft_ir::{OperatorError, Value};
 
 use crate::bound_work::BoundWork;
 use crate::driver::{
-    CudaError, DeviceBuffer, Event, PinnedBuffer, copy_to_device, copy_to_host, fill,
+    CudaError, DeviceBuffer, Event, PinnedBuffer, copy_to_device, copy_to_host, encode_tensor_map,
+    fill,
 };
 use crate::executable::{POISON, fault};
 use crate::gpu::Gpu;
 use crate::io_memory::IoMemory;
-use crate::launch::DeviceWeights;
 use crate::partition::Lane;
-use crate::plan::entries::{EntryBases, table};
+use crate::plan::entries::{DESCRIPTION_BYTES, EntryBases, EntryBinder, description_count, table};
 use crate::plan::place::COUNTER_BYTES;
 use crate::plan::placement::ALIGNMENT_BYTES;
 use crate::plan::steps::{DeviceStep, DeviceValue, Stage};
@@ -28,8 +28,8 @@ use crate::timing::median_us;
 pub(super) struct Slot<'a> {
     /// Whose it is, for messages.
     pub(super) model: &'a str,
-    /// The weights that the plan's launches are given.
-    pub(super) weights: &'a [Arc<DeviceWeights>],
+    /// What the plan's launches are given of its own.
+    pub(super) given: &'a [u64],
 }
 
 /// A plan for up to `capacity` requests.
@@ -45,6 +45,7 @@ pub(super) struct EntryExecutable {
     pub(super) report: ExecutionReport,
     memory: IoMemory,
     table: DeviceBuffer,
+    _descriptions: DeviceBuffer,
     transfers: Mutex<Transfers>,
     arena_bytes: usize,
     lane: Arc<Lane>,
@@ -68,7 +69,7 @@ impl EntryExecutable {
     ) -> Result<Self, DeviceError> {
         let in_model = |error: CudaError| DeviceError::from(error).at(model, None);
         let memory = IoMemory::new(&gpu.context, &plan, capacity).map_err(in_model)?;
-        let words = 1 + plan.given_weights().len() * capacity;
+        let words = 1 + plan.given().len() * capacity;
         let table_bytes = words * size_of::<u64>();
         let table = DeviceBuffer::new(&gpu.context, table_bytes).map_err(in_model)?;
         let arena_step = plan.report.arena_bytes.next_multiple_of(ALIGNMENT_BYTES);
@@ -78,6 +79,10 @@ impl EntryExecutable {
             arena.grow_to(arena_bytes).map_err(in_model)?;
             arena.address()
         };
+        let description_count = description_count(plan.stages.iter().flat_map(Stage::launches));
+        let description_bytes = description_count * capacity * DESCRIPTION_BYTES;
+        let mut descriptions =
+            DeviceBuffer::new(&gpu.context, description_bytes).map_err(in_model)?;
         let bases = EntryBases {
             first: memory.bases(arena),
             arena_step,
@@ -85,6 +90,7 @@ impl EntryExecutable {
             output_step: memory.outputs.size_bytes,
             counter_step: plan.counter_count * COUNTER_BYTES,
             table: table.address(),
+            descriptions: descriptions.address(),
             capacity,
         };
         let pinned = |size_bytes| PinnedBuffer::new(&gpu.context, size_bytes).map_err(in_model);
@@ -95,11 +101,15 @@ impl EntryExecutable {
             ended: Event::new(lane.stream()).map_err(in_model)?,
         };
         let structure = plan.structure();
+        gpu.context.bind_to_thread().map_err(in_model)?;
+        let mut binder = EntryBinder::new(&bases, &encode_tensor_map);
+        let bound = bound(plan.stages, &mut binder).map_err(in_model)?;
+        descriptions.write(0, &binder.descriptions).map_err(in_model)?;
         let preparation =
             Preparation { model, report: &plan.report, gpu, lane, bases: &bases.first };
-        // SAFETY: `memory`, the table and the lane's arena, which never shrinks, live as long as the executable, whose
-        // stages are dropped first; the weights that the table names are held by who fills it.
-        let stages = unsafe { preparation.stages(bound(plan.stages, &bases)) }?;
+        // SAFETY: `memory`, the table, the descriptions and the lane's arena, which never shrinks, live as long as the
+        // executable, whose stages are dropped first; the weights that the table names are held by who fills it.
+        let stages = unsafe { preparation.stages(bound) }?;
         Ok(Self {
             stages,
             capacity,
@@ -110,6 +120,7 @@ impl EntryExecutable {
             report: plan.report,
             memory,
             table,
+            _descriptions: descriptions,
             transfers: Mutex::new(transfers),
             arena_bytes,
             lane: lane.clone(),
@@ -146,8 +157,8 @@ impl EntryExecutable {
     /// Copies the inputs of the first slots, and which weights they are for.
     pub(super) fn write(&self, slots: &[Slot<'_>]) -> Result<(), CudaError> {
         let mut transfers = self.transfers();
-        let weights: Vec<_> = slots.iter().map(|slot| slot.weights).collect();
-        let words = table(&weights, self.capacity);
+        let given: Vec<_> = slots.iter().map(|slot| slot.given).collect();
+        let words = table(&given, self.capacity);
         let bytes: &[u8] = bytemuck::cast_slice(&words);
         transfers.table[..bytes.len()].copy_from_slice(bytes);
         let stream = self.lane.stream();
@@ -258,15 +269,17 @@ impl EntryExecutable {
 }
 
 /// The stages of one request as those of all entries.
-fn bound(stages: Vec<Stage>, bases: &EntryBases) -> Vec<Stage> {
-    let mut column = 0;
-    let mut step = |step: DeviceStep| {
-        let launches = step.launches.iter().map(|launch| bases.bind(launch, &mut column));
-        DeviceStep { launches: launches.collect(), library_call: step.library_call }
+fn bound(stages: Vec<Stage>, binder: &mut EntryBinder<'_>) -> Result<Vec<Stage>, CudaError> {
+    let mut step = |step: DeviceStep| -> Result<DeviceStep, CudaError> {
+        let launches = step.launches.iter().map(|launch| binder.bind(launch));
+        let launches = launches.collect::<Result<_, _>>()?;
+        Ok(DeviceStep { launches, library_call: step.library_call })
     };
-    let mut stage = |stage| match stage {
-        Stage::Device(steps) => Stage::Device(steps.into_iter().map(&mut step).collect()),
-        host @ Stage::Host(_) => host,
+    let stage = |stage| match stage {
+        Stage::Device(steps) => {
+            Ok(Stage::Device(steps.into_iter().map(&mut step).collect::<Result<_, _>>()?))
+        }
+        host @ Stage::Host(_) => Ok(host),
     };
-    stages.into_iter().map(&mut stage).collect()
+    stages.into_iter().map(stage).collect()
 }

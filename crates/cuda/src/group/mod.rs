@@ -2,6 +2,7 @@
 //! of its own model.
 
 mod executable;
+mod given;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -12,7 +13,6 @@ use weft_ir::{OptimizedGraph, Value};
 use crate::choosing::Choosing;
 use crate::driver::CudaError;
 use crate::gpu::Gpu;
-use crate::launch::DeviceWeights;
 use crate::library_call::LibrarySet;
 use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
@@ -22,6 +22,7 @@ use crate::plan::chooser::{Chooser, FirstCandidate};
 use crate::plan::target::Target;
 use crate::plan::{ExecutionPlan, build};
 use executable::{EntryExecutable, Slot};
+use given::GivenMemory;
 
 /// How many requests one launch computes at most.
 const MAX_ENTRIES: usize = 64;
@@ -42,7 +43,7 @@ pub struct CudaGroup {
 struct Member {
     model: String,
     /// What the launches of each of the executables are given.
-    weights: Vec<Vec<Arc<DeviceWeights>>>,
+    given: Vec<GivenMemory>,
 }
 
 impl CudaGroup {
@@ -62,16 +63,16 @@ impl CudaGroup {
         let mut group =
             Self { gpu, lane, shapes, executables: Vec::new(), members: RwLock::default() };
         let graph = group.specialised(model)?;
-        let mut weights = Vec::new();
+        let mut given = Vec::new();
         for capacity in capacities(entries) {
             let plan = group.plan(model, &graph, capacity)?;
-            weights.push(plan.given_weights());
+            given.push(group.given(&plan)?);
             let executable =
                 EntryExecutable::new(&model.name, plan, capacity, &group.gpu, &group.lane)?;
             group.executables.push(executable);
         }
         model.weights.release_unused();
-        let member = group.put(Member { model: model.name.clone(), weights });
+        let member = group.put(Member { model: model.name.clone(), given });
         Ok((group, member))
     }
 
@@ -117,16 +118,20 @@ impl CudaGroup {
 
     fn member_of(&self, model: &CudaModel) -> Result<Member, DeviceError> {
         let graph = self.specialised(model)?;
-        let mut weights = Vec::new();
+        let mut given = Vec::new();
         for executable in &self.executables {
             let plan = self.plan(model, &graph, executable.capacity)?;
             if plan.structure() != executable.structure {
                 let problem = "it differs from the others of the group in more than its weights";
                 return Err(DeviceError::Failed(problem.to_string()).at(&model.name, None));
             }
-            weights.push(plan.given_weights());
+            given.push(self.given(&plan)?);
         }
-        Ok(Member { model: model.name.clone(), weights })
+        Ok(Member { model: model.name.clone(), given })
+    }
+
+    fn given(&self, plan: &ExecutionPlan) -> Result<GivenMemory, DeviceError> {
+        Ok(GivenMemory::new(&self.gpu.context, &plan.given())?)
     }
 
     fn put(&self, member: Member) -> GroupMember {
@@ -199,7 +204,8 @@ impl CudaGroup {
         for (member, inputs) in requests {
             let staged = executable.stage_inputs(&member.model, inputs, slots.len());
             if staged.is_ok() {
-                slots.push(Slot { model: &member.model, weights: &member.weights[place] });
+                let given = &member.given[place].addresses;
+                slots.push(Slot { model: &member.model, given });
             }
             answers.push(staged.map(|()| Vec::new()));
         }

@@ -41,7 +41,7 @@ pub(crate) fn candidates(
         _ => (1, chip),
     };
     let all = GemmProblem { stack: problem.stack * operands.len() * entries, ..problem.clone() };
-    let has_descriptions = operands.len() == 1 && !matches!(wanted, Wanted::ForEntries(_));
+    let has_descriptions = operands.len() == 1 && problem.stack == 1;
     let space = Space { problem: &all, has_descriptions, chip };
     let make =
         |(tile, split): &(Tile, Split)| candidate(problem, operands, tile, *split, workspace_from);

@@ -15,7 +15,7 @@ const STAGES: std::ops::RangeInclusive<usize> = 3..=6;
 pub(super) struct Space<'a> {
     /// With as many products in its stack as one launch computes.
     pub(super) problem: &'a GemmProblem,
-    /// A launch has one description of each operand for the copy engine.
+    /// A launch has one description of each operand for the copy engine: there is one product, or one for each entry.
     pub(super) has_descriptions: bool,
     pub(super) chip: Chip,
 }
@@ -56,8 +56,7 @@ impl Space<'_> {
             Multiplier::Warpgroup => problem.element_bytes() == 2 && !problem.right.by_rows,
         };
         // The copy engine wants rows at multiples of 16 bytes.
-        let can_be_bulk =
-            self.has_descriptions && problem.stack == 1 && problem.left_load_bytes() == Some(16);
+        let can_be_bulk = self.has_descriptions && problem.left_load_bytes() == Some(16);
         let has_means = match split {
             Split::None => true,
             Split::Cluster(_) => self.chip.is_hopper_or_later(),

@@ -7,7 +7,7 @@ use super::zoo::{plan, plan_choosing, specialised};
 use crate::choosing::Choosing;
 use crate::compiler::Compiler;
 use crate::launch::KernelSource;
-use crate::plan::entries::EntryBases;
+use crate::plan::entries::{EntryBases, EntryBinder};
 use crate::plan::place::Bases;
 use crate::plan::steps::{Operand, Stage};
 use crate::{Chip, Precision};
@@ -43,10 +43,12 @@ fn launches_give_kernels_what_they_take() {
                 output_step: 0,
                 counter_step: 0,
                 table: 0,
+                descriptions: 0,
                 capacity: 4,
             };
+            let mut binder = EntryBinder::new(&bases, &|_, _| Ok([0; 128]));
             for launch in of_entries.stages.iter().flat_map(Stage::launches) {
-                let launch = bases.bind(launch, &mut 0);
+                let launch = binder.bind(launch).unwrap();
                 let sizes = launch.operands.iter().map(size_bytes).collect();
                 given.insert(launch.launch.source.clone(), sizes);
             }
