@@ -18,6 +18,7 @@ pub mod operators;
 pub mod reference;
 mod rewrites;
 mod specialise;
+mod structure;
 mod tensor;
 mod value;
 
