@@ -81,6 +81,10 @@ impl Device for CpuDevice {
         true
     }
 
+    fn has_groups(&self) -> bool {
+        true
+    }
+
     fn background_partition(
         &self,
         units: &UnitSet,

@@ -116,6 +116,10 @@ impl Device for CudaDevice {
         Ok(self.cuda_partition(units)?)
     }
 
+    fn has_groups(&self) -> bool {
+        true
+    }
+
     /// Its blocks start where no block of a foreground partition waits for the SM, and end what they began.
     fn background_partition(
         &self,

@@ -42,6 +42,11 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Whether its partitions make [groups](Partition::prepare_group).
+    fn has_groups(&self) -> bool {
+        false
+    }
+
     /// A partition over units that others may own: it runs while they leave the units idle, and lets them go first at once.
     /// `None` where the device cannot do that.
     fn background_partition(

@@ -13,6 +13,10 @@ pub(crate) fn rows(tensor: &Tensor, rows: Range<usize>) -> Result<Tensor, Operat
     if rows == (0..count) {
         return Ok(tensor.clone());
     }
+    if rows.start > rows.end || rows.end > count {
+        let shape = tensor.shape();
+        return Err(OperatorError::Invalid(format!("shape {shape:?} has no rows {rows:?}")));
+    }
     let row: usize = rest.iter().product();
     let mut shape = tensor.shape().to_vec();
     shape[0] = rows.len();
@@ -62,6 +66,7 @@ mod tests {
         assert_eq!((middle.shape(), middle.elements::<i64>().unwrap()), (&[1, 2][..], &[3, 4][..]));
         assert_eq!(rows(&tensor(), 0..3).unwrap(), tensor());
         assert!(rows(&Tensor::scalar(1i64), 0..1).is_err());
+        assert!(rows(&tensor(), 2..4).is_err());
     }
 
     #[test]

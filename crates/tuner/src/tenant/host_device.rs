@@ -43,6 +43,10 @@ impl Device for HostDevice {
         self.device.can_interrupt()
     }
 
+    fn has_groups(&self) -> bool {
+        self.device.has_groups()
+    }
+
     fn background_partition(
         &self,
         units: &UnitSet,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use weft_device::{Bench, DeviceError, Executable, LoadedModel, Partition, TunableDevice, UnitSet};
+use weft_device::{
+    Bench, DeviceError, Executable, LoadedModel, NewGroup, Partition, TunableDevice, UnitSet,
+};
 
 use super::executable::TrialExecutable;
 use super::trial_model::TrialModel;
@@ -52,5 +54,14 @@ impl Partition for HostPartition {
         };
         let bench = self.bench(trials.size())?;
         Ok(Box::new(TrialExecutable::new(trials.trials.clone(), bench)))
+    }
+
+    fn prepare_group(
+        &self,
+        model: &dyn LoadedModel,
+        shapes: &[Vec<usize>],
+        entries: usize,
+    ) -> Option<Result<NewGroup, DeviceError>> {
+        self.partition.prepare_group(model, shapes, entries)
     }
 }
