@@ -153,6 +153,31 @@ impl Profile {
         Self::new(&points, self.memory_bytes).expect("a part of a grid is a grid")
     }
 
+    /// Whether so many requests take less time fused into one launch than one after another, as these profiles say.
+    pub fn is_better_fused(fused: &Self, apart: &Self, count: u32, units: u32) -> bool {
+        fused.latency(count, units).nanos()
+            < apart.latency(1, units).nanos().saturating_mul(count.into())
+    }
+
+    /// How long requests of a group take: fused into one launch, or one after another, whichever is faster.
+    pub fn better_of(fused: &Self, apart: &Self) -> Self {
+        let point = |(&batch, &units): (&u32, &u32)| {
+            let (latency, dram_bytes) = match Self::is_better_fused(fused, apart, batch, units) {
+                true => (fused.latency(batch, units), fused.dram_bytes(batch, units)),
+                false => {
+                    let nanos = apart.latency(1, units).nanos().saturating_mul(batch.into());
+                    (Span::from_nanos(nanos), apart.dram_bytes(1, units) * f64::from(batch))
+                }
+            };
+            ProfilePoint { batch, units, latency, dram_bytes }
+        };
+        let grid =
+            fused.batches.iter().flat_map(|batch| fused.units.iter().map(move |it| (batch, it)));
+        let points: Vec<ProfilePoint> = grid.map(point).collect();
+        let memory_bytes = fused.memory_bytes.max(apart.memory_bytes);
+        Self::new(&points, memory_bytes).expect("the grid of a profile is a grid")
+    }
+
     /// The smallest measured number of units past which the next step gains less than `threshold` (0.1 is a tenth) of the
     /// latency per doubling of the units.
     pub fn knee(&self, batch: u32, threshold: f64) -> u32 {
@@ -239,6 +264,20 @@ mod tests {
             assert!(distance.abs() < 0.01, "batch {batch} on {units}");
         }
         assert_eq!((whole.up_to_batch(8), whole.up_to_batch(99)), (whole.clone(), whole));
+    }
+
+    #[test]
+    fn requests_of_a_group_take_the_faster_way() {
+        let fused = profile(&[(1, 1, 90.0), (1, 2, 70.0), (4, 1, 330.0), (4, 2, 100.0)]);
+        let apart = profile(&[(1, 1, 80.0), (1, 2, 50.0), (8, 1, 90.0), (8, 2, 60.0)]);
+        let better = Profile::better_of(&fused, &apart);
+        assert_eq!(better.batches(), [1, 4]);
+        for (batch, units, us) in [(1, 1, 80.0), (1, 2, 50.0), (4, 1, 320.0), (4, 2, 100.0)] {
+            assert_eq!(better.latency(batch, units), Span::from_us(us), "{batch} on {units}");
+        }
+        assert_eq!(better.dram_bytes(4, 1), 4.0 * 80e3);
+        assert!(Profile::is_better_fused(&fused, &apart, 4, 2));
+        assert!(!Profile::is_better_fused(&fused, &apart, 4, 1));
     }
 
     #[test]
