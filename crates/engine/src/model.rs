@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weft_device::LoadedModel;
 use weft_ir::Dimensions;
-use weft_scheduler::ServedModel;
+use weft_scheduler::{GroupId, Profile, ServedModel};
 
 /// What an engine knows a model by; never used twice in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +33,53 @@ pub struct EngineModel {
     pub served: ServedModel,
     /// What its requests may ask for.
     pub limits: ModelLimits,
+    /// The group that it is a member of.
+    pub group: Option<Membership>,
+}
+
+impl EngineModel {
+    /// The same model as a member of a group, with a profile that says how long it takes there.
+    pub fn in_group(mut self, membership: Membership) -> Self {
+        self.served.profile = membership.profile.clone();
+        self.served.group = Some(membership.id);
+        self.group = Some(membership);
+        self
+    }
+}
+
+/// A model's part in a group: all its members have the same.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    id: GroupId,
+    entries: u32,
+    apart: Arc<Profile>,
+    fused: Arc<Profile>,
+    /// The better of the two.
+    profile: Arc<Profile>,
+}
+
+impl Membership {
+    /// In a group of which one launch takes so many entries at most: how long its members take, each by itself at batch 1,
+    /// and how long entries of any of them take in one launch.
+    pub fn new(id: GroupId, entries: u32, apart: Arc<Profile>, fused: Arc<Profile>) -> Self {
+        let profile = Arc::new(Profile::better_of(&fused, &apart).up_to_batch(entries.max(1)));
+        Self { id, entries, apart, fused, profile }
+    }
+
+    /// The group.
+    pub fn id(&self) -> GroupId {
+        self.id
+    }
+
+    /// How many entries one launch takes at most.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries.max(1) as usize
+    }
+
+    /// Whether so many entries are expected to take less time in one launch than one after another.
+    pub(crate) fn fuses(&self, entries: u32, units: u32) -> bool {
+        Profile::is_better_fused(&self.fused, &self.apart, entries, units)
+    }
 }
 
 /// What requests for a model may ask for.

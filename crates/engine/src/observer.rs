@@ -9,7 +9,7 @@ use crate::model::ModelKey;
 /// A batch that has run.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchRecord {
-    /// What ran.
+    /// What ran; in a group, the model of the first request.
     pub model: ModelKey,
     /// The partition's number, among those of its layer.
     pub partition: u32,
@@ -19,6 +19,10 @@ pub struct LaunchRecord {
     pub units: UnitMask,
     /// Entries of the batch; none where all its requests were cancelled.
     pub rows: u32,
+    /// Models whose requests were in it: several only in a group.
+    pub tenants: u32,
+    /// Entries of a group ran in one launch, not one after another.
+    pub is_fused: bool,
     /// When it began.
     pub started: Instant,
     /// How long it took, without the time for which it was paused.
@@ -34,6 +38,11 @@ pub trait Observer: Send + Sync {
     /// A batch has run.
     fn launch_ended(&self, launch: &LaunchRecord) {
         let _ = launch;
+    }
+
+    /// So many entries of a batch that has run were a model's; told once for each model that was in it.
+    fn took_part(&self, model: ModelKey, rows: u32, launch: &LaunchRecord) {
+        let _ = (model, rows, launch);
     }
 
     /// Partitions have got their units: from now on these are what serves in their layer.

@@ -8,11 +8,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 
-use weft_device::{Buckets, Device, DeviceError, UnitSet, bucket_sizes};
-use weft_scheduler::{ModelId, PartitionId, UnitMask};
+use weft_device::{
+    Buckets, Device, DeviceError, Group, NewGroup, Partition, UnitSet, bucket_sizes,
+};
+use weft_ir::Dimensions;
+use weft_scheduler::{GroupId, ModelId, PartitionId, UnitMask};
 
 use crate::beside;
-use crate::model::{EngineModel, ModelKey};
+use crate::model::{EngineModel, Membership, ModelKey};
+use crate::seat::{ReadyModel, Seat};
 use crate::service::{Generation, Layer, Message, Preparation, Ready};
 use crate::shared::Shared;
 use crate::station::Station;
@@ -76,7 +80,9 @@ struct Bench {
 struct Kept {
     station: Arc<Station>,
     /// With the last service that asked for each.
-    executables: HashMap<ModelKey, (Arc<Buckets>, Generation)>,
+    models: HashMap<(ModelKey, Option<GroupId>), (ReadyModel, Generation)>,
+    /// Those that have members.
+    groups: HashMap<GroupId, Weak<dyn Group>>,
     wanted: Generation,
 }
 
@@ -96,7 +102,8 @@ impl Bench {
                 Task::KeepFrom(generation) => {
                     self.stations.retain(|_, kept| kept.wanted >= generation);
                     for kept in self.stations.values_mut() {
-                        kept.executables.retain(|_, (_, wanted)| *wanted >= generation);
+                        kept.models.retain(|_, (_, wanted)| *wanted >= generation);
+                        kept.groups.retain(|_, group| group.strong_count() > 0);
                     }
                 }
             }
@@ -130,12 +137,11 @@ impl Bench {
         let kept = self.stations.entry(place).or_insert(kept);
         kept.wanted = generation;
         let ready = |(id, model): &(ModelId, EngineModel)| {
-            let executables = kept.executables(model, generation)?;
-            Ok((*id, executables))
+            let model = kept.ready(model, generation)?;
+            Ok((*id, model))
         };
-        let executables =
-            preparation.models.iter().map(ready).collect::<Result<_, DeviceError>>()?;
-        Ok(Ready { station: self.stations[&place].station.clone(), executables })
+        let models = preparation.models.iter().map(ready).collect::<Result<_, DeviceError>>()?;
+        Ok(Ready { station: self.stations[&place].station.clone(), models })
     }
 
     fn open(&self, (units, layer): Place, wanted: Generation) -> Result<Kept, DeviceError> {
@@ -149,31 +155,73 @@ impl Bench {
         };
         let name = format!("weft-units-{units}");
         let station = Station::start(name, partition, self.shared.clone()).map_err(cannot_start)?;
-        Ok(Kept { station: Arc::new(station), executables: HashMap::new(), wanted })
+        let station = Arc::new(station);
+        Ok(Kept { station, models: HashMap::new(), groups: HashMap::new(), wanted })
     }
 }
 
 impl Kept {
-    fn executables(
+    fn ready(
         &mut self,
         model: &EngineModel,
         generation: Generation,
-    ) -> Result<Arc<Buckets>, DeviceError> {
-        if let Some((executables, wanted)) = self.executables.get_mut(&model.key) {
+    ) -> Result<ReadyModel, DeviceError> {
+        let group = model.group.as_ref().map(Membership::id);
+        if let Some((ready, wanted)) = self.models.get_mut(&(model.key, group)) {
             *wanted = generation;
-            return Ok(executables.clone());
+            return Ok(ready.clone());
         }
-        let sizes = bucket_sizes(model.served.largest_batch() as usize);
-        let partition = self.station.partition.clone();
-        let (loaded, dimensions) = (model.loaded.clone(), model.dimensions.clone());
+        let present = group.and_then(|group| self.groups.get(&group)?.upgrade());
+        let (partition, of) = (self.station.partition.clone(), model.clone());
         // Not on this thread: the workers of partitions begin here, and would step back with it.
-        let prepare = move || Buckets::prepare(&*partition, &*loaded, &sizes, &dimensions);
+        let prepare = move || prepare(&*partition, &of, present);
         let prepared = beside::spawn("weft-buckets", prepare).map_err(cannot_start)?.join();
-        let prepared = prepared.unwrap_or_else(|panic| resume_unwind(panic))?;
-        let prepared = Arc::new(prepared);
-        self.executables.insert(model.key, (prepared.clone(), generation));
-        Ok(prepared)
+        let ready = prepared.unwrap_or_else(|panic| resume_unwind(panic))?;
+        if let (Some(group), Some(seat)) = (group, &ready.seat) {
+            self.groups.insert(group, Arc::downgrade(&seat.group));
+        }
+        self.models.insert((model.key, group), (ready.clone(), generation));
+        Ok(ready)
     }
+}
+
+/// Makes a model ready by itself, and in its group: in the one that there is, or else a new one. A group's entries are of one
+/// row each, so that its members need no larger batch.
+fn prepare(
+    partition: &dyn Partition,
+    model: &EngineModel,
+    present: Option<Arc<dyn Group>>,
+) -> Result<ReadyModel, DeviceError> {
+    let EngineModel { loaded, dimensions, .. } = model;
+    let sizes = match model.group {
+        Some(_) => vec![1],
+        None => bucket_sizes(model.served.largest_batch() as usize),
+    };
+    let buckets = Arc::new(Buckets::prepare(partition, &**loaded, &sizes, dimensions)?);
+    let seat = match (&model.group, present) {
+        (None, _) => None,
+        (Some(_), Some(group)) => Some(Seat::in_group(group, &**loaded)?),
+        (Some(membership), None) => Some(new_group(partition, model, membership)?),
+    };
+    Ok(ReadyModel { buckets, seat: seat.map(Arc::new) })
+}
+
+fn new_group(
+    partition: &dyn Partition,
+    model: &EngineModel,
+    membership: &Membership,
+) -> Result<Seat, DeviceError> {
+    let EngineModel { loaded, dimensions, .. } = model;
+    let one = Dimensions { batch: 1, ..dimensions.clone() };
+    let shapes = loaded.graph().input_shapes(&one).map_err(|source| DeviceError::Model {
+        model: loaded.name().into(),
+        source: Box::new(source),
+    })?;
+    let made = partition.prepare_group(&**loaded, &shapes, membership.entries());
+    let none = || Err(DeviceError::Failed("the device has no groups".into()));
+    let made = made.unwrap_or_else(none);
+    let NewGroup { group, first } = made.map_err(|error| error.at(loaded.name(), None))?;
+    Ok(Seat { group: group.into(), member: first })
 }
 
 fn cannot_start(error: io::Error) -> DeviceError {

@@ -10,7 +10,7 @@ use weft_ir::{DataType, Dimensions, GraphError, OperatorError, Tensor, Value};
 use weft_scheduler::{Profile, ProfileError, ProfilePoint, Span};
 
 /// No larger batch is measured past a run that takes so long.
-const LONGEST_RUN: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST_RUN: Duration = Duration::from_secs(1);
 
 /// Every case is run at least so often, unless a run takes longer than all of its time.
 const FEWEST_RUNS: usize = 3;
@@ -60,13 +60,13 @@ pub fn measure(
             let case = Buckets::prepare(&*partition, model, &[batch], profiling.dimensions)?;
             let dimensions = Dimensions { batch, ..profiling.dimensions.clone() };
             let inputs = inputs(model, &dimensions)?;
-            let latency = median_run(&case, &inputs, profiling.time_per_case)?;
+            let latency = median_run(|| case.run(&inputs).map(drop), profiling.time_per_case)?;
             let report = case.executable_for(batch).report();
             memory_bytes = memory_bytes.max(report.weight_bytes + report.arena_bytes);
             points.push(ProfilePoint {
                 batch: batch as u32,
                 units: count as u32,
-                latency: Span::from_nanos(latency.as_nanos().clamp(1, u64::MAX.into()) as u64),
+                latency: span(latency),
                 dram_bytes: dram_bytes(report),
             });
             let done = round * batches.len() + place + 1;
@@ -82,12 +82,20 @@ pub fn measure(
     Ok(Profile::new(&points, memory_bytes as u64)?)
 }
 
+/// What was measured, as a profile takes it.
+pub(crate) fn span(latency: Duration) -> Span {
+    Span::from_nanos(latency.as_nanos().clamp(1, u64::MAX.into()) as u64)
+}
+
 /// The median of several runs, after one that does not count.
-fn median_run(case: &Buckets, inputs: &[Value], time: Duration) -> Result<Duration, DeviceError> {
+pub(crate) fn median_run(
+    case: impl Fn() -> Result<(), DeviceError>,
+    time: Duration,
+) -> Result<Duration, DeviceError> {
     let begin = Instant::now();
     let run = || {
         let start = Instant::now();
-        case.run(inputs).map(|_| start.elapsed())
+        case().map(|()| start.elapsed())
     };
     let first = run()?;
     if first > time {
@@ -102,7 +110,10 @@ fn median_run(case: &Buckets, inputs: &[Value], time: Duration) -> Result<Durati
 }
 
 /// Inputs that any model takes: floats that are not all alike, and zeros where numbers may be indices.
-fn inputs(model: &dyn LoadedModel, dimensions: &Dimensions) -> Result<Vec<Value>, ProfilingError> {
+pub(crate) fn inputs(
+    model: &dyn LoadedModel,
+    dimensions: &Dimensions,
+) -> Result<Vec<Value>, ProfilingError> {
     let graph = model.graph();
     let shapes = graph.input_shapes(dimensions)?;
     let tensor = |(id, shape): (weft_ir::ValueId, Vec<usize>)| {
@@ -136,6 +147,6 @@ fn sample(data_type: DataType, shape: Vec<usize>) -> Result<Tensor, OperatorErro
 }
 
 /// What moves: the weights read once, and the arena of activations written once and read once.
-fn dram_bytes(report: &ExecutionReport) -> f64 {
+pub(crate) fn dram_bytes(report: &ExecutionReport) -> f64 {
     report.weight_bytes as f64 + 2.0 * report.arena_bytes as f64
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weft_device::{Buckets, DeviceError, Urgency};
+use weft_device::{DeviceError, Urgency};
 use weft_scheduler::{
     Action, Event, LaunchId, LayoutFound, LayoutTask, ModelId, PartitionId, Policy, Request,
     RequestId, Span, Time, UnitMask,
@@ -13,7 +13,9 @@ use weft_scheduler::{
 use crate::call::{Call, Claim, Piece, Row, Submission, pieces};
 use crate::clock::span;
 use crate::error::InferError;
+use crate::execution::Part;
 use crate::model::{EngineModel, ModelKey};
+use crate::seat::ReadyModel;
 use crate::station::{Job, Station};
 
 /// Numbers the services of an engine, one after another.
@@ -23,7 +25,7 @@ pub(crate) struct Generation(pub(crate) u64);
 /// A partition with models that are ready on it.
 pub(crate) struct Ready {
     pub(crate) station: Arc<Station>,
-    pub(crate) executables: Vec<(ModelId, Arc<Buckets>)>,
+    pub(crate) models: Vec<(ModelId, ReadyModel)>,
 }
 
 /// What somebody who works for a service has to say.
@@ -73,17 +75,25 @@ pub(crate) struct Prepared {
     /// The last one runs; the one before it, if there is one, is paused.
     pub(crate) launches: Vec<Running>,
     station: Option<Arc<Station>>,
-    executables: HashMap<ModelId, Arc<Buckets>>,
+    ready: HashMap<ModelId, ReadyModel>,
 }
 
 /// What a partition runs, or what is paused on it.
-#[derive(Clone, Copy)]
 pub(crate) struct Running {
     pub(crate) launch: LaunchId,
+    /// That of the first request.
     pub(crate) model: ModelId,
-    pub(crate) rows: u32,
+    /// How many rows of which models.
+    pub(crate) tenants: Vec<(ModelKey, u32)>,
+    pub(crate) is_fused: bool,
     pub(crate) since: Time,
     pub(crate) expected: Span,
+}
+
+impl Running {
+    pub(crate) fn rows(&self) -> u32 {
+        self.tenants.iter().map(|(_, rows)| rows).sum()
+    }
 }
 
 pub(crate) struct Service {
@@ -208,7 +218,7 @@ impl Service {
                 self.outstanding -= 1;
                 if let Some(prepared) = self.partitions.get_mut(&id) {
                     prepared.station = Some(ready.station);
-                    prepared.executables.extend(ready.executables);
+                    prepared.ready.extend(ready.models);
                     self.react(Event::Prepared(id), now, effects);
                 }
             }
@@ -243,7 +253,7 @@ impl Service {
                     is_active: false,
                     launches: Vec::new(),
                     station: None,
-                    executables: HashMap::new(),
+                    ready: HashMap::new(),
                 };
                 self.partitions.entry(partition).or_insert_with(new);
                 let models =
@@ -260,7 +270,9 @@ impl Service {
             Action::Launch { launch, partition, model, requests, expected } => {
                 let rows: Vec<Row> =
                     requests.iter().filter_map(|id| self.waiting.remove(id)).collect();
-                self.queued[model.index()] -= rows.len();
+                for row in &rows {
+                    self.queued[self.places[&row.call.model].index()] -= 1;
+                }
                 let job = (partition, model, launch);
                 let pieces = pieces(rows);
                 self.launch(job, pieces, expected, now, effects);
@@ -297,6 +309,15 @@ impl Service {
             true => Urgency::InTurn,
             false => Urgency::AtOnce,
         };
+        // A fused run waits its turn.
+        let membership = self.models[model.index()].group.as_ref();
+        let rows = pieces.iter().map(|piece| piece.rows.len() as u32).sum();
+        let is_fused = urgency == Urgency::InTurn
+            && membership.is_some_and(|it| it.fuses(rows, partition.units.len()));
+        let part = |piece: Piece| {
+            let model = partition.ready[&self.places[&piece.call.model]].clone();
+            Part { piece, model }
+        };
         let job = Job {
             generation: self.generation,
             launch,
@@ -304,15 +325,16 @@ impl Service {
             partition: id,
             layer: self.layer,
             units: partition.units,
-            executables: partition.executables[&model].clone(),
-            pieces,
+            parts: pieces.into_iter().map(part).collect(),
+            is_fused,
             launched: now,
             expected,
             urgency,
         };
         self.running += 1;
-        let rows = job.rows();
-        partition.launches.push(Running { launch, model, rows, since: now, expected });
+        let tenants = job.tenants();
+        let running = Running { launch, model, tenants, is_fused, since: now, expected };
+        partition.launches.push(running);
         match (&mut self.held, &partition.station) {
             (Some(held), _) => held.push((id, job)),
             (None, Some(station)) => effects.jobs.push((station.clone(), job)),
@@ -356,7 +378,7 @@ impl Service {
 impl Prepared {
     /// Models that are ready on it, in the order of their ids.
     pub(crate) fn models(&self) -> impl Iterator<Item = ModelId> {
-        let mut models: Vec<ModelId> = self.executables.keys().copied().collect();
+        let mut models: Vec<ModelId> = self.ready.keys().copied().collect();
         models.sort_unstable();
         models.into_iter()
     }

@@ -106,7 +106,7 @@ impl Shared {
             let launch = job.launch;
             let ran = station.run_here(job);
             self.learn(generation, Message::Finished(launch), effects);
-            self.observer.launch_ended(&ran.record);
+            ran.tell(&*self.observer);
             ran.answer();
         }
     }

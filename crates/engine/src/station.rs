@@ -7,14 +7,13 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weft_device::{Buckets, Partition, Urgency};
-use weft_ir::Value;
+use weft_device::{Partition, Urgency};
 use weft_scheduler::{LaunchId, PartitionId, Span, Time, UnitMask};
 
 use crate::call::{Answer, Piece};
-use crate::error::InferError;
+use crate::execution::{self, Outcome, Part};
 use crate::model::ModelKey;
-use crate::observer::LaunchRecord;
+use crate::observer::{LaunchRecord, Observer};
 use crate::service::{Generation, Layer, Message};
 use crate::shared::Shared;
 
@@ -29,8 +28,9 @@ pub(crate) struct Job {
     pub(crate) partition: PartitionId,
     pub(crate) layer: Layer,
     pub(crate) units: UnitMask,
-    pub(crate) executables: Arc<Buckets>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) parts: Vec<Part>,
+    /// Entries of a group run in one launch.
+    pub(crate) is_fused: bool,
     pub(crate) launched: Time,
     pub(crate) expected: Span,
     pub(crate) urgency: Urgency,
@@ -38,7 +38,20 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) fn rows(&self) -> u32 {
-        self.pieces.iter().map(|piece| piece.rows.len() as u32).sum()
+        self.parts.iter().map(|part| part.piece.rows.len() as u32).sum()
+    }
+
+    /// The models whose requests are in it, and how many rows of each.
+    pub(crate) fn tenants(&self) -> Vec<(ModelKey, u32)> {
+        let mut tenants: Vec<(ModelKey, u32)> = Vec::new();
+        for Part { piece: Piece { call, rows }, .. } in &self.parts {
+            let count = rows.len() as u32;
+            match tenants.iter_mut().find(|(model, _)| *model == call.model) {
+                Some((_, rows)) => *rows += count,
+                None => tenants.push((call.model, count)),
+            }
+        }
+        tenants
     }
 }
 
@@ -106,7 +119,7 @@ fn work(jobs: &Receiver<Job>, shared: &Weak<Shared>, interruptions: &Interruptio
         // The partition is free before answers are written.
         if let Some(shared) = shared.upgrade() {
             shared.tell(generation, Message::Finished(launch));
-            shared.observer.launch_ended(&ran.record);
+            ran.tell(&*shared.observer);
         }
         ran.answer();
     }
@@ -120,9 +133,7 @@ impl Job {
 
     fn run(self, interruptions: &Interruptions) -> Ran {
         let (started, before) = (Instant::now(), interruptions.total());
-        let inputs = self.pieces.iter().map(|piece| inputs(&self.executables, piece));
-        let inputs: Vec<Result<Vec<Value>, _>> = inputs.collect();
-        let outputs = run(&self.executables, inputs, self.urgency);
+        let outputs = execution::run(&self.parts, self.is_fused, self.urgency);
         let elapsed = started.elapsed();
         let paused = match self.urgency {
             Urgency::InTurn => elapsed.min(interruptions.total() - before),
@@ -137,6 +148,8 @@ impl Job {
             is_background: self.layer == Layer::Background,
             units: self.units,
             rows: self.rows(),
+            tenants: self.tenants().len() as u32,
+            is_fused: self.is_fused,
             started,
             took: elapsed - paused,
             paused,
@@ -149,57 +162,34 @@ impl Job {
 /// A batch that has run, and whose requests have not been answered.
 pub(crate) struct Ran {
     job: Job,
-    outputs: Vec<Result<Vec<Value>, InferError>>,
+    outputs: Vec<Outcome>,
     pub(crate) record: LaunchRecord,
 }
 
 impl Ran {
+    /// Tells of it, and of each model that was in it.
+    pub(crate) fn tell(&self, observer: &dyn Observer) {
+        observer.launch_ended(&self.record);
+        for (model, rows) in self.job.tenants() {
+            observer.took_part(model, rows, &self.record);
+        }
+    }
+
     /// Answers everyone whose requests were in it.
     pub(crate) fn answer(self) {
         let Self { job, outputs, record } = self;
         let (batch, ran) = (record.rows, record.took);
-        for (piece, outcome) in job.pieces.into_iter().zip(outputs) {
-            let Piece { call, rows } = piece;
+        for (part, outcome) in job.parts.into_iter().zip(outputs) {
+            let Part { piece: Piece { call, rows }, model } = part;
             match outcome {
                 Ok(outputs) => {
                     let queued = duration(job.launched.since(call.arrived));
-                    call.add(rows, Answer { outputs, queued, ran, batch }, &job.executables);
+                    call.add(rows, Answer { outputs, queued, ran, batch }, &model.buckets);
                 }
                 Err(error) => call.answer(Err(error)),
             }
         }
     }
-}
-
-fn inputs(executables: &Buckets, piece: &Piece) -> Result<Vec<Value>, InferError> {
-    let Piece { call, rows } = piece;
-    if *rows == (0..call.rows) {
-        return Ok(call.inputs.clone());
-    }
-    let entries = rows.start as usize..rows.end as usize;
-    executables.cut(&call.inputs, entries).map_err(Into::into)
-}
-
-/// Runs what could be cut as one batch.
-fn run(
-    executables: &Buckets,
-    inputs: Vec<Result<Vec<Value>, InferError>>,
-    urgency: Urgency,
-) -> Vec<Result<Vec<Value>, InferError>> {
-    let mut failed = Vec::new();
-    let mut callers = Vec::with_capacity(inputs.len());
-    for (place, inputs) in inputs.into_iter().enumerate() {
-        match inputs {
-            Ok(inputs) => callers.push(inputs),
-            Err(error) => failed.push((place, error)),
-        }
-    }
-    let outputs = executables.run_together(&callers, urgency).into_iter();
-    let mut outcomes: Vec<_> = outputs.map(|outputs| outputs.map_err(Into::into)).collect();
-    for (place, error) in failed {
-        outcomes.insert(place, Err(error));
-    }
-    outcomes
 }
 
 fn duration(span: Span) -> Duration {

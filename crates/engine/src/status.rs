@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weft_scheduler::plan::Slo;
-use weft_scheduler::{ModelId, PredictionError, Span, Time, UnitMask};
+use weft_scheduler::{GroupId, ModelId, PredictionError, Span, Time, UnitMask};
 
 use crate::model::{EngineModel, ModelKey};
 use crate::service::{Layer, Service};
@@ -42,10 +42,14 @@ pub struct PartitionStatus {
 /// A batch that runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningStatus {
-    /// What runs.
+    /// What runs; in a group, the model of the first request.
     pub model: ModelKey,
     /// Entries of the batch.
     pub rows: u32,
+    /// Models whose requests are in it.
+    pub tenants: u32,
+    /// Entries of a group run in one launch.
+    pub is_fused: bool,
     /// For how long it has run.
     pub elapsed: Duration,
     /// How long it was expected to take.
@@ -59,6 +63,8 @@ pub struct ModelStatus {
     pub model: ModelKey,
     /// What was promised.
     pub slo: Option<Slo>,
+    /// The group that it is a member of.
+    pub group: Option<GroupId>,
     /// Rows that wait to be run.
     pub waiting: usize,
     /// Rows that have come each second of late, where the policy follows that.
@@ -90,7 +96,9 @@ fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
             models: partition.models().map(key).collect(),
             running: partition.launches.last().map(|running| RunningStatus {
                 model: key(running.model),
-                rows: running.rows,
+                rows: running.rows(),
+                tenants: running.tenants.len() as u32,
+                is_fused: running.is_fused,
                 elapsed: duration(now.since(running.since)),
                 expected: duration(running.expected),
             }),
@@ -104,6 +112,7 @@ fn models(service: &Service, now: Time) -> Vec<ModelStatus> {
     let status = |(id, model): (u32, &EngineModel)| ModelStatus {
         model: model.key,
         slo: model.served.slo,
+        group: model.served.group,
         waiting: service.queued(model.key),
         rate_per_s: service.policy.rate_per_s(ModelId(id), now),
     };
@@ -114,8 +123,9 @@ fn models(service: &Service, now: Time) -> Vec<ModelStatus> {
 pub(crate) fn waiting(services: &Services, model: ModelKey) -> usize {
     let rows = |service: &Service| {
         let running = service.partitions.values().flat_map(|partition| &partition.launches);
-        let running = running.filter(|running| service.models[running.model.index()].key == model);
-        service.queued(model) + running.map(|running| running.rows as usize).sum::<usize>()
+        let tenants = running.flat_map(|running| &running.tenants);
+        let own = tenants.filter(|(tenant, _)| *tenant == model);
+        service.queued(model) + own.map(|(_, rows)| *rows as usize).sum::<usize>()
     };
     services.current.iter().map(rows).sum()
 }

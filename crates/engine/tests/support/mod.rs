@@ -34,5 +34,6 @@ pub(crate) fn model(
             group: None,
         },
         limits: ModelLimits::default(),
+        group: None,
     }
 }

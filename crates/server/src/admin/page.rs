@@ -1,6 +1,9 @@
 //! The page of metrics.
 
+use std::collections::BTreeSet;
 use std::time::{Instant, UNIX_EPOCH};
+
+use weft_scheduler::GroupId;
 
 use super::Office;
 use super::status::{ByName, connections};
@@ -64,6 +67,12 @@ fn executions(page: &mut Exposition, models: &[&Counted]) {
     for (name, counts) in models {
         page.value(ROWS_ASKED, &[("model", name)], counts.rows as f64);
     }
+    for (name, counts) in models {
+        // A page for many models stays small where there are no groups.
+        if counts.fused_rows > 0 {
+            page.value(FUSED_ROWS, &[("model", name)], counts.fused_rows as f64);
+        }
+    }
 }
 
 fn objectives(page: &mut Exposition, models: &[&Counted]) {
@@ -113,6 +122,12 @@ fn units(page: &mut Exposition, office: &Office, models: &[&Counted]) {
         page.value(PREDICTION_ERROR, &[("quantile", "0.5")], error.median);
         page.value(PREDICTION_ERROR, &[("quantile", "0.95")], error.p95);
     }
+    let grouped = engine.models.iter().filter_map(|model| model.group);
+    let groups: BTreeSet<GroupId> = grouped.clone().collect();
+    page.value(GROUPS, &[], groups.len() as f64);
+    page.value(GROUP_MEMBERS, &[], grouped.count() as f64);
+    let fused = office.serving.models.metrics().fused_launches();
+    page.value(FUSED_LAUNCHES, &[], fused as f64);
     page.value(UNITS, &[], f64::from(engine.units));
     for (layer, is_background) in [("foreground", false), ("background", true)] {
         let of_layer = engine.partitions.iter().filter(|it| it.is_background == is_background);

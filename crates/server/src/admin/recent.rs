@@ -116,17 +116,22 @@ mod tests {
         let model = metrics.of("a");
         // 40 entries in 10 s, each expected to take 2 units for 50 ms in a batch of four that takes 200 ms.
         model.asked(40);
-        model.executed(&LaunchRecord {
-            model: ModelKey::unused(),
-            partition: 0,
-            is_background: false,
-            units: UnitMask::range(0, 2),
-            rows: 4,
-            started: start,
-            took: Duration::from_millis(170),
-            paused: Duration::ZERO,
-            expected: Duration::from_millis(200),
-        });
+        model.executed(
+            4,
+            &LaunchRecord {
+                model: ModelKey::unused(),
+                partition: 0,
+                is_background: false,
+                units: UnitMask::range(0, 2),
+                rows: 4,
+                tenants: 1,
+                is_fused: false,
+                started: start,
+                took: Duration::from_millis(170),
+                paused: Duration::ZERO,
+                expected: Duration::from_millis(200),
+            },
+        );
         let counts = model.counts();
         let lately = recent.of("a", &counts, start + WINDOW);
         assert!((lately.units_asked(&counts) - 0.4).abs() < 1e-9);

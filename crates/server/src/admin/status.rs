@@ -175,6 +175,8 @@ fn partition_of(partition: &PartitionStatus, table: &ModelTable) -> PartitionDoc
         Some(RunningDocument {
             model: name(running.model)?,
             rows: running.rows,
+            tenants: running.tenants,
+            is_fused: running.is_fused,
             elapsed_ms: ms(running.elapsed),
             expected_ms: ms(running.expected),
         })

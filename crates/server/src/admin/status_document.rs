@@ -75,10 +75,16 @@ pub struct PartitionDocument {
 /// A batch that runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningDocument {
-    /// What runs.
+    /// What runs; in a group, the model of the first request.
     pub model: String,
     /// Entries of the batch.
     pub rows: u32,
+    /// Models whose requests are in it.
+    #[serde(default)]
+    pub tenants: u32,
+    /// Entries of a group run in one launch.
+    #[serde(default)]
+    pub is_fused: bool,
     /// For how long it has run.
     pub elapsed_ms: f64,
     /// How long it was expected to take.

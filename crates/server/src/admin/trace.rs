@@ -121,6 +121,8 @@ impl<'a> Trace<'a> {
             "ts": micros(start), "dur": micros(end - start),
             "args": {
                 "batch": launch.rows,
+                "tenants": launch.tenants,
+                "fused": launch.is_fused,
                 "partition": launch.partition,
                 "took_us": micros(launch.took),
                 "expected_us": micros(launch.expected),

@@ -142,7 +142,14 @@ impl Loader {
         let entry = ModelEntry::new(version.name.clone(), version.version, signature, key);
         Ok(Resident {
             wanted: wanted.clone(),
-            model: EngineModel { key, loaded, dimensions, served, limits: limits(agreed) },
+            model: EngineModel {
+                key,
+                loaded,
+                dimensions,
+                served,
+                limits: limits(agreed),
+                group: None,
+            },
             entry: Arc::new(entry),
         })
     }

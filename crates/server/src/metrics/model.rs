@@ -45,6 +45,7 @@ pub(crate) struct ModelMetrics {
     batch_rows: Histogram,
     executions: Histogram,
     rows: AtomicU64,
+    fused_rows: AtomicU64,
     with_objective: AtomicU64,
     in_time: AtomicU64,
     busy_unit_ns: AtomicU64,
@@ -63,6 +64,7 @@ impl Default for ModelMetrics {
             batch_rows: Histogram::new(ROWS_BOUNDS),
             executions: durations(),
             rows: AtomicU64::new(0),
+            fused_rows: AtomicU64::new(0),
             with_objective: AtomicU64::new(0),
             in_time: AtomicU64::new(0),
             busy_unit_ns: AtomicU64::new(0),
@@ -103,15 +105,20 @@ impl ModelMetrics {
         }
     }
 
-    /// A batch has run; one whose requests were all cancelled is none.
-    pub(crate) fn executed(&self, launch: &LaunchRecord) {
-        if launch.rows == 0 {
+    /// A batch has run in which so many entries were the model's: of its time, they have their part.
+    pub(crate) fn executed(&self, rows: u32, launch: &LaunchRecord) {
+        if rows == 0 || launch.rows == 0 {
             return;
         }
+        let (rows, all) = (u64::from(rows), u64::from(launch.rows));
         let units = u64::from(launch.units.len());
-        let (took, expected) = (nanos(launch.took), nanos(launch.expected));
-        self.batch_rows.add(u64::from(launch.rows));
-        self.executions.add(took);
+        self.batch_rows.add(rows);
+        self.executions.add(nanos(launch.took));
+        if launch.is_fused {
+            self.fused_rows.fetch_add(rows, Ordering::Relaxed);
+        }
+        let part = |duration| nanos(duration).saturating_mul(rows) / all;
+        let (took, expected) = (part(launch.took), part(launch.expected));
         let busy = if launch.is_background { &self.background_unit_ns } else { &self.busy_unit_ns };
         busy.fetch_add(units * took, Ordering::Relaxed);
         self.expected_unit_ns.fetch_add(units * expected, Ordering::Relaxed);
@@ -128,6 +135,7 @@ impl ModelMetrics {
             batch_rows: self.batch_rows.counts(),
             executions: self.executions.counts(),
             rows: read(&self.rows),
+            fused_rows: read(&self.fused_rows),
             with_objective: read(&self.with_objective),
             in_time: read(&self.in_time),
             busy_unit_ns: read(&self.busy_unit_ns),
@@ -148,6 +156,8 @@ pub(crate) struct ModelCounts {
     pub(crate) batch_rows: HistogramCounts,
     pub(crate) executions: HistogramCounts,
     pub(crate) rows: u64,
+    /// That ran in one launch with others of a group.
+    pub(crate) fused_rows: u64,
     pub(crate) with_objective: u64,
     pub(crate) in_time: u64,
     /// Of batches that did not run in the background.
@@ -178,6 +188,7 @@ impl ModelCounts {
             batch_rows: self.batch_rows.since(&earlier.batch_rows),
             executions: self.executions.since(&earlier.executions),
             rows: later(self.rows, earlier.rows),
+            fused_rows: later(self.fused_rows, earlier.fused_rows),
             with_objective: later(self.with_objective, earlier.with_objective),
             in_time: later(self.in_time, earlier.in_time),
             busy_unit_ns: later(self.busy_unit_ns, earlier.busy_unit_ns),
@@ -218,19 +229,47 @@ mod tests {
             is_background,
             units: UnitMask::range(0, 2),
             rows,
+            tenants: 1,
+            is_fused: false,
             started: Instant::now(),
             took: Duration::from_nanos(took),
             paused: Duration::ZERO,
             expected: Duration::from_nanos(100),
         };
-        metrics.executed(&launch(4, 130, false));
-        metrics.executed(&launch(1, 90, true));
-        metrics.executed(&launch(0, 1_000, false));
+        metrics.executed(4, &launch(4, 130, false));
+        metrics.executed(1, &launch(1, 90, true));
+        metrics.executed(0, &launch(0, 1_000, false));
         let counts = metrics.counts();
         assert_eq!((counts.batch_rows.total(), counts.batch_rows.sum), (2, 5));
         assert_eq!((counts.busy_unit_ns, counts.background_unit_ns), (260, 180));
         assert_eq!((counts.expected_unit_ns, counts.error_unit_ns), (400, 80));
         assert_eq!(counts.since(&counts).batch_rows.total(), 0);
+        assert_eq!(counts.fused_rows, 0);
+    }
+
+    #[test]
+    fn a_launch_is_counted_for_each_tenant_by_its_part() {
+        let [one, other] = [ModelMetrics::default(), ModelMetrics::default()];
+        let launch = LaunchRecord {
+            model: ModelKey::unused(),
+            partition: 0,
+            is_background: false,
+            units: UnitMask::range(0, 2),
+            rows: 4,
+            tenants: 2,
+            is_fused: true,
+            started: Instant::now(),
+            took: Duration::from_nanos(400),
+            paused: Duration::ZERO,
+            expected: Duration::from_nanos(800),
+        };
+        one.executed(1, &launch);
+        other.executed(3, &launch);
+        let counts = [one.counts(), other.counts()];
+        assert_eq!(counts.each_ref().map(|it| it.busy_unit_ns), [200, 600]);
+        assert_eq!(counts.each_ref().map(|it| it.expected_unit_ns), [400, 1200]);
+        assert_eq!(counts.each_ref().map(|it| it.batch_rows.sum), [1, 3]);
+        assert_eq!(counts.each_ref().map(|it| it.fused_rows), [1, 3]);
     }
 
     #[test]

@@ -78,6 +78,8 @@ mod tests {
             is_background: false,
             units: UnitMask::range(0, 1),
             rows: 1,
+            tenants: 1,
+            is_fused: false,
             started: Instant::now(),
             took: Duration::ZERO,
             paused: Duration::ZERO,

@@ -22,6 +22,7 @@ pub(crate) struct Metrics {
     models: ArcSwap<HashMap<String, Arc<ModelMetrics>>>,
     unknown: Arc<ModelMetrics>,
     repartitions: AtomicU64,
+    fused_launches: AtomicU64,
     /// What the engine runs, while somebody wants to see it.
     pub(crate) recorder: Recorder,
 }
@@ -63,6 +64,16 @@ impl Metrics {
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all.push((UNKNOWN.into(), self.unknown.clone()));
         all
+    }
+
+    /// Entries of a group have run as one.
+    pub(crate) fn fused(&self) {
+        self.fused_launches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often they did.
+    pub(crate) fn fused_launches(&self) -> u64 {
+        self.fused_launches.load(Ordering::Relaxed)
     }
 
     /// Partitions have got their units.

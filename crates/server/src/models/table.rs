@@ -131,11 +131,17 @@ impl ModelTable {
 
 impl Observer for ModelTable {
     fn launch_ended(&self, launch: &LaunchRecord) {
-        if let Some(entry) = self.models.load().by_key.get(&launch.model) {
-            entry.statistics.executed(launch.rows, launch.took);
-            self.metrics.of(&entry.name).executed(launch);
+        if launch.is_fused {
+            self.metrics.fused();
         }
         self.metrics.recorder.launched(launch);
+    }
+
+    fn took_part(&self, model: ModelKey, rows: u32, launch: &LaunchRecord) {
+        if let Some(entry) = self.models.load().by_key.get(&model) {
+            entry.statistics.executed(rows, launch.took);
+            self.metrics.of(&entry.name).executed(rows, launch);
+        }
     }
 
     fn repartitioned(&self, partitions: &[UnitMask]) {

@@ -40,6 +40,7 @@ pub(super) fn guest(
             group: None,
         },
         limits: ModelLimits::default(),
+        group: None,
     })
 }
 

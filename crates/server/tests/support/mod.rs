@@ -111,7 +111,7 @@ fn model(device: &CpuDevice, name: &str, graph: &Graph) -> (EngineModel, Arc<Mod
     let loaded = device.load(name, graph).expect("it loads");
     let entry = Arc::new(ModelEntry::new(name.into(), 1, signature, key));
     let limits = ModelLimits::default();
-    (EngineModel { key, loaded, dimensions, served, limits }, entry)
+    (EngineModel { key, loaded, dimensions, served, limits, group: None }, entry)
 }
 
 /// An answer over HTTP.

@@ -1,0 +1,87 @@
+//! Measuring how long entries of a group take in one launch.
+
+use std::sync::Arc;
+
+use weft_device::{
+    Device, DeviceError, GroupEntry, LoadedModel, NewGroup, Partition, UnitSet, bucket_sizes,
+};
+use weft_ir::{Dimensions, Value};
+use weft_scheduler::{Profile, ProfilePoint};
+
+use crate::profiling::{
+    LONGEST_RUN, Profiling, ProfilingError, dram_bytes, inputs, median_run, span,
+};
+use crate::seat::Seat;
+
+/// Measures a group of models that differ in their weights alone, at every power of two of units and of entries up to
+/// [`Profiling::largest_batch`]. Entries are the members' in turns, so that weights differ as they will. `progress` is told
+/// the share that is done.
+pub fn measure_group(
+    device: &dyn Device,
+    members: &[Arc<dyn LoadedModel>],
+    profiling: &Profiling<'_>,
+    mut progress: impl FnMut(f64),
+) -> Result<Profile, ProfilingError> {
+    let Some(first) = members.first() else {
+        return Err(DeviceError::Failed("a group has at least one member".into()).into());
+    };
+    let one = Dimensions { batch: 1, ..profiling.dimensions.clone() };
+    let inputs = inputs(&**first, &one)?;
+    let shapes = first.graph().input_shapes(&one)?;
+    let unit_counts = bucket_sizes(profiling.units.len());
+    let mut counts = bucket_sizes(profiling.largest_batch.max(1) as usize);
+    let most = *counts.last().expect("there is one at least");
+    let mut points: Vec<ProfilePoint> = Vec::new();
+    let mut memory_bytes = 0;
+    for (round, &unit_count) in unit_counts.iter().enumerate() {
+        let units: UnitSet = profiling.units.iter().take(unit_count).collect();
+        let partition = device.partition(&units)?;
+        let alone = partition.prepare(&**first, &shapes)?;
+        let report = alone.report();
+        memory_bytes = memory_bytes.max(report.weight_bytes + report.arena_bytes);
+        let seats = seats(&*partition, members, &shapes, most)?;
+        for (place, count) in counts.clone().into_iter().enumerate() {
+            let latency = median_run(|| run(&seats, &inputs, count), profiling.time_per_case)?;
+            points.push(ProfilePoint {
+                batch: count as u32,
+                units: unit_count as u32,
+                latency: span(latency),
+                dram_bytes: dram_bytes(report) * count as f64,
+            });
+            let done = round * counts.len() + place + 1;
+            progress(done as f64 / (unit_counts.len() * counts.len()) as f64);
+            // Fewer units come first and take longest, so that what is left out there is left out everywhere.
+            if latency > LONGEST_RUN {
+                counts.truncate(place + 1);
+                break;
+            }
+        }
+    }
+    points.retain(|point| counts.contains(&(point.batch as usize)));
+    Ok(Profile::new(&points, memory_bytes as u64)?)
+}
+
+/// A group of the members, no more than can be in one run.
+fn seats(
+    partition: &dyn Partition,
+    members: &[Arc<dyn LoadedModel>],
+    shapes: &[Vec<usize>],
+    most: usize,
+) -> Result<Vec<Seat>, DeviceError> {
+    let made = partition.prepare_group(&*members[0], shapes, most);
+    let NewGroup { group, first } =
+        made.unwrap_or_else(|| Err(DeviceError::Failed("the device has no groups".into())))?;
+    let group = Arc::from(group);
+    let mut seats = vec![Seat { group: Arc::clone(&group), member: first }];
+    for model in members.iter().take(most).skip(1) {
+        seats.push(Seat::in_group(Arc::clone(&group), &**model)?);
+    }
+    Ok(seats)
+}
+
+fn run(seats: &[Seat], inputs: &[Value], count: usize) -> Result<(), DeviceError> {
+    let members = seats.iter().map(|seat| seat.member).cycle();
+    let entries: Vec<GroupEntry<'_>> =
+        members.take(count).map(|member| GroupEntry { member, inputs }).collect();
+    seats[0].group.run(&entries).into_iter().try_for_each(|answer| answer.map(drop))
+}
