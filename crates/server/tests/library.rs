@@ -1,8 +1,13 @@
 //! A library on the CPU device: what lies in a folder is served, whatever happens to the folder.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::thread;
 
 use tempfile::TempDir;
 use weft_cpu::CpuDevice;
@@ -11,14 +16,17 @@ use weft_engine::{Answer, Engine, EngineDevice, InferError};
 use weft_ir::{Dimensions, Value};
 use weft_repository::{RepositoryFiles, scan};
 use weft_scheduler::{ProfiledDevice, policies};
-use weft_server::{Library, Loader, ModelEntry, ModelTable, ProfileStore, Repository, ServeError};
+use weft_server::{
+    Library, Loader, ModelEntry, ModelTable, ProfileStore, Repository, ServeError, Server,
+    ServerOptions,
+};
 use weft_zoo::{ZooOptions, build, entry, sample_inputs};
 
 const MODEL: &str = "tiny_mobilenet_v2";
 
 struct Shelf {
     folder: TempDir,
-    library: Library,
+    library: Arc<Library>,
     engine: Arc<Engine>,
     table: Arc<ModelTable>,
 }
@@ -55,13 +63,14 @@ impl Shelf {
             dimensions: Dimensions { otherwise: Some(8), ..Dimensions::batch(1) },
             largest_batch: 2,
             profiles: ProfileStore::new(profiled, BTreeMap::new(), None),
+            allows_groups: true,
         };
         let root = folder.path().to_path_buf();
         let look = Box::new(move || {
             scan(&RepositoryFiles::in_folder(&root)).map_err(|error| error.to_string())
         });
         let library = Library::start(loader, engine.clone(), table.clone(), budget_bytes, look);
-        Self { folder, library: library.expect("threads start"), engine, table }
+        Self { folder, library: Arc::new(library.expect("threads start")), engine, table }
     }
 
     fn new() -> Self {
@@ -105,6 +114,22 @@ impl Shelf {
         let tensors = sample_inputs(entry(MODEL).unwrap(), &ZooOptions::default(), 1, 8).unwrap();
         let inputs = tensors.into_iter().map(Value::from).collect();
         self.engine.infer(self.found(name, version).key, inputs)
+    }
+
+    /// The value of a metric without labels.
+    fn metric(&self, name: &str) -> f64 {
+        let mut options = ServerOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+        options.admin_address = Some(options.address);
+        let (engine, table) = (self.engine.clone(), self.table.clone());
+        let server = Server::start(&options, engine, table, self.library.clone());
+        let server = server.expect("a port is free");
+        let mut stream = TcpStream::connect(server.admin_address().unwrap()).expect("it listens");
+        let head = "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        stream.write_all(head.as_bytes()).expect("it is connected");
+        let page = support::read_answer(&mut stream).body;
+        let page = String::from_utf8(page).expect("metrics are text");
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name}: {page}")).parse().expect("it is a number")
     }
 
     fn reason(&self, name: &str) -> String {
@@ -222,4 +247,52 @@ fn limits_of_requests_count_from_when_they_are_agreed() {
     shelf.apply();
     shelf.answer("model", "");
     assert_eq!(shelf.found("model", "").key, key, "it was not loaded again");
+}
+
+fn assert_close(left: &[Value], right: &[Value]) {
+    let elements =
+        |values: &[Value]| values[0].tensor().unwrap().elements::<f32>().unwrap().to_vec();
+    for (left, right) in elements(left).into_iter().zip(elements(right)) {
+        assert!((left - right).abs() < 1e-4, "{left} and {right}");
+    }
+}
+
+#[test]
+fn models_that_differ_in_their_weights_alone_form_a_group() {
+    let shelf = Shelf::new();
+    for (name, seed) in [("a", 1), ("b", 2), ("other", 3)] {
+        shelf.put(&format!("{name}.onnx"), seed);
+    }
+    let settings = |groups| {
+        format!("[server]\ngroups = {groups}\ngroup_entries = 4\n[models.other]\nslo_ms = 60000\n")
+    };
+    let counts = || ["weft_groups", "weft_group_members"].map(|name| shelf.metric(name));
+    shelf.write("weft.toml", &settings(false));
+    shelf.apply();
+    assert_eq!(counts(), [0.0, 0.0]);
+    let names = ["a", "b", "other"];
+    let alone = names.map(|name| shelf.answer(name, ""));
+    shelf.write("weft.toml", &settings(true));
+    shelf.apply();
+    assert_eq!(counts(), [1.0, 2.0], "another objective is no reason to share");
+    thread::scope(|scope| {
+        for caller in 0..6 {
+            let (shelf, alone) = (&shelf, &alone);
+            scope.spawn(move || {
+                for round in 0..6 {
+                    let which = (caller + round) % names.len();
+                    assert_close(&shelf.answer(names[which], ""), &alone[which]);
+                }
+            });
+        }
+    });
+    // A new version is like the one that it takes the place of.
+    shelf.put("b.onnx", 3);
+    shelf.apply();
+    assert_eq!(counts(), [1.0, 2.0]);
+    assert_close(&shelf.answer("b", ""), &alone[2]);
+    fs::remove_file(shelf.folder.path().join("a.onnx")).unwrap();
+    shelf.apply();
+    assert_eq!(counts(), [0.0, 0.0], "one is no group");
+    assert_close(&shelf.answer("b", ""), &alone[2]);
 }

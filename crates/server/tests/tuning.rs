@@ -91,6 +91,7 @@ impl Place {
             dimensions: Dimensions { otherwise: Some(8), ..Dimensions::batch(1) },
             largest_batch: 2,
             profiles: ProfileStore::new(profiled, BTreeMap::new(), None),
+            allows_groups: true,
         };
         let look = Box::new(|| Err("nobody looks".to_string()));
         let library = Library::start(loader, engine.clone(), table.clone(), memory_bytes, look);

@@ -12,6 +12,9 @@ use super::tenant::read_key_hashes;
 use crate::keys::KeyHash;
 use crate::watch::DEFAULT_INTERVAL;
 
+/// The most entries that one launch of a group can be made for.
+const MAX_GROUP_ENTRIES: u32 = 64;
+
 /// Where and how the server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
@@ -42,6 +45,10 @@ pub struct ServerSettings {
     pub log_format: LogFormat,
     /// Where traces are sent, if anywhere.
     pub otlp_endpoint: Option<String>,
+    /// Whether models that differ in their weights alone share launches.
+    pub groups: bool,
+    /// How many entries one such launch takes at most.
+    pub group_entries: u32,
 }
 
 /// What TLS needs.
@@ -95,6 +102,8 @@ impl Default for ServerSettings {
             log: "info".into(),
             log_format: LogFormat::Text,
             otlp_endpoint: None,
+            groups: true,
+            group_entries: 32,
         }
     }
 }
@@ -125,6 +134,9 @@ pub(super) fn read(
         log_format: given(s, "log_format", problems, named(&[LogFormat::Text, LogFormat::Json]))
             .unwrap_or(default.log_format),
         otlp_endpoint: given(s, "otlp_endpoint", problems, endpoint),
+        groups: given(s, "groups", problems, flag).unwrap_or(default.groups),
+        group_entries: given(s, "group_entries", problems, group_entries)
+            .unwrap_or(default.group_entries),
     };
     check_listeners(&settings, section.line(), problems);
     section.close(problems);
@@ -142,6 +154,15 @@ fn read_tls(section: &mut Section<'_>, folder: &Path, problems: &mut Problems) -
             None
         }
     }
+}
+
+fn group_entries(item: &Item<'_>, problems: &mut Problems) -> Option<u32> {
+    let entries = item.count(problems)?;
+    let fits = (1..=MAX_GROUP_ENTRIES).contains(&entries);
+    if !fits {
+        problems.note(item.line(), format!("'group_entries' is from 1 to {MAX_GROUP_ENTRIES}"));
+    }
+    fits.then_some(entries)
 }
 
 fn endpoint(item: &Item<'_>, problems: &mut Problems) -> Option<String> {

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weft_engine::{Engine, EngineModel};
+use weft_engine::{Engine, EngineModel, StartError};
 use weft_repository::{ModelSettings, Repository};
 
+use super::grouping::{Candidate, Groups};
 use super::loading::{LoadFailure, Loader, ModelVersion, Resident, Wanted};
 use super::residency::{Occupant, leaving};
 use crate::error::ServeError;
@@ -58,6 +59,9 @@ pub(super) struct Curator {
     pub(super) shelf: Shelf,
     /// A model that clients do not see.
     pub(super) guest: Option<EngineModel>,
+    pub(super) groups: Groups,
+    /// What is served is to be put into groups anew.
+    pub(super) has_new_groups: bool,
     /// How often each version was asked for when something was last to be changed: a new layout is made for that.
     pub(super) rates_per_s: BTreeMap<ModelVersion, f64>,
 }
@@ -93,8 +97,9 @@ impl Curator {
         let (outcome, done) = match command {
             Command::Apply(repository, done) => {
                 // By settings that are wrong nothing is wanted, and nothing is taken away.
-                if repository.settings.settings.is_some() {
+                if let Some(settings) = &repository.settings.settings {
                     self.shelf.wanted = wanted(&repository);
+                    self.has_new_groups |= self.groups.follow(&settings.server);
                 }
                 self.settle();
                 (Ok(()), done)
@@ -163,7 +168,7 @@ impl Curator {
     /// Serves another guest, or none, beside the residents; where that cannot be, the one before stays.
     fn host(&mut self, guest: Option<EngineModel>) -> Result<(), ServeError> {
         let before = std::mem::replace(&mut self.guest, guest);
-        self.engine.serve(self.served_models()).map_err(|error| {
+        self.serve(&[]).map_err(|error| {
             let guest = std::mem::replace(&mut self.guest, before);
             let model = guest.map_or_else(String::new, |guest| guest.loaded.name().into());
             ServeError::Unavailable { model, reason: error.to_string() }
@@ -176,6 +181,7 @@ impl Curator {
     /// Has residents prepared with the kernels that the device takes now, beside what they are served with until then.
     fn prepare_anew(&mut self, names: &[String]) {
         self.loader.profiles.outdate();
+        self.groups.forget();
         let before = self.shelf.residents.clone();
         for (version, resident) in &mut self.shelf.residents {
             if names.contains(&version.name) {
@@ -318,7 +324,8 @@ impl Curator {
             .filter(|(version, resident)| !is_same(version, resident))
             .map(|(_, resident)| resident.clone())
             .collect();
-        let is_unchanged = before.len() == self.shelf.residents.len()
+        let is_unchanged = !std::mem::take(&mut self.has_new_groups)
+            && before.len() == self.shelf.residents.len()
             && leaving.is_empty()
             && before.iter().all(|(version, it)| self.shelf.residents[version].wanted == it.wanted);
         if is_unchanged {
@@ -334,18 +341,14 @@ impl Curator {
             leaving.into_iter().map(|resident| resident.entry).collect();
         drop(before);
         wait_until_unused(&entries);
-        if let Err(error) = self.engine.serve(self.served_models()) {
+        if let Err(error) = self.serve(&[]) {
             tracing::error!(%error, "what is served no more cannot be let go");
         }
     }
 
     /// Serves what is resident and what is leaving. Where a newcomer cannot be prepared it fails alone.
     fn serve_with(&mut self, before: &BTreeMap<ModelVersion, Resident>, leaving: &[Resident]) {
-        let with_leaving = |mut models: Vec<EngineModel>| {
-            models.extend(leaving.iter().map(|resident| asked_for(&resident.model, LEAVING_PER_S)));
-            models
-        };
-        if self.engine.serve(with_leaving(self.served_models())).is_ok() {
+        if self.serve(leaving).is_ok() {
             return;
         }
         let residents = std::mem::take(&mut self.shelf.residents);
@@ -359,7 +362,7 @@ impl Curator {
             let earlier = before.get(&version).cloned();
             let wanted = newcomer.wanted.clone();
             self.shelf.residents.insert(version.clone(), newcomer);
-            if let Err(error) = self.engine.serve(with_leaving(self.served_models())) {
+            if let Err(error) = self.serve(leaving) {
                 tracing::warn!(model = version.name, version = version.version, %error, "not served");
                 self.shelf.residents.remove(&version);
                 self.shelf.residents.extend(earlier.map(|earlier| (version.clone(), earlier)));
@@ -368,13 +371,36 @@ impl Curator {
         }
     }
 
-    fn served_models(&self) -> Vec<EngineModel> {
+    /// Serves what is resident and what is leaving, in groups where that can be.
+    fn serve(&mut self, leaving: &[Resident]) -> Result<(), StartError> {
+        let candidates = self.candidates(leaving);
+        let models = self.groups.join(&self.loader, &candidates);
+        let Err(error) = self.engine.serve(models.clone()) else { return Ok(()) };
+        if models.iter().all(|model| model.served.group.is_none()) {
+            return Err(error);
+        }
+        let apart = candidates.into_iter().map(|candidate| candidate.model);
+        self.engine.serve(apart.collect())?;
+        tracing::warn!(%error, "served apart, not as groups");
+        self.groups.give_up(&models);
+        Ok(())
+    }
+
+    fn candidates(&self, leaving: &[Resident]) -> Vec<Candidate> {
+        let candidate = |resident: &Resident, expected_per_s, is_leaving| Candidate {
+            model: asked_for(&resident.model, expected_per_s),
+            likeness: Some(resident.likeness.clone()),
+            is_leaving,
+        };
         let residents = self.shelf.residents.iter().map(|(version, resident)| {
             let agreed = resident.model.served.expected_per_s;
             let seen = self.rates_per_s.get(version).copied().unwrap_or_default();
-            asked_for(&resident.model, agreed.max(seen))
+            candidate(resident, agreed.max(seen), false)
         });
-        residents.chain(self.guest.clone()).collect()
+        let leaving = leaving.iter().map(|resident| candidate(resident, LEAVING_PER_S, true));
+        let guest = self.guest.iter().cloned();
+        let guest = guest.map(|model| Candidate { model, likeness: None, is_leaving: false });
+        residents.chain(leaving).chain(guest).collect()
     }
 
     /// Sends clients to what is resident.

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weft_device::{Device, DeviceError, LoadedModel, UnitSet};
-use weft_engine::{EngineModel, ModelKey, ModelLimits, Profiling, ProfilingError, measure};
+use weft_engine::{
+    EngineModel, ModelKey, ModelLimits, Profiling, ProfilingError, measure, measure_group,
+};
 use weft_ir::{Dimensions, Graph, GraphError};
 use weft_repository::{Fingerprint, ModelSettings, Precision};
 use weft_scheduler::{Profile, ServedModel};
 
+use super::grouping::Likeness;
 use super::profiles::{ProfileKey, ProfileStore, RunAs};
 use crate::models::{ModelEntry, Signature};
 
@@ -49,7 +52,9 @@ impl Wanted {
 #[derive(Clone)]
 pub(super) struct Resident {
     pub(super) wanted: Wanted,
+    /// As it is served apart from all others.
     pub(super) model: EngineModel,
+    pub(super) likeness: Likeness,
     pub(super) entry: Arc<ModelEntry>,
 }
 
@@ -63,7 +68,7 @@ impl Resident {
     pub(super) fn prepared_anew(&self) -> Self {
         let key = ModelKey::unused();
         let (model, entry) = (EngineModel { key, ..self.model.clone() }, self.entry.under(key));
-        Self { wanted: self.wanted.clone(), model, entry: Arc::new(entry) }
+        Self { model, entry: Arc::new(entry), ..self.clone() }
     }
 
     /// The same model under another agreement.
@@ -71,7 +76,7 @@ impl Resident {
         let profile = self.model.served.profile.clone();
         let (served, limits) = (served(profile, &wanted.agreed), limits(&wanted.agreed));
         let model = EngineModel { served, limits, ..self.model.clone() };
-        Self { wanted, model, entry: self.entry.clone() }
+        Self { wanted, model, ..self.clone() }
     }
 }
 
@@ -115,6 +120,8 @@ pub struct Loader {
     pub largest_batch: u32,
     /// What is known of how long models take.
     pub profiles: ProfileStore,
+    /// Whether models that differ in their weights alone may be served as a group, where the settings say so.
+    pub allows_groups: bool,
 }
 
 impl Loader {
@@ -140,18 +147,49 @@ impl Loader {
         let signature = Signature::of(&graph, &dimensions, served.largest_batch() as usize)?;
         let key = ModelKey::unused();
         let entry = ModelEntry::new(version.name.clone(), version.version, signature, key);
+        let likeness = Likeness::of(&graph, &dimensions, &self.precision_of(agreed));
+        let limits = limits(agreed);
         Ok(Resident {
             wanted: wanted.clone(),
-            model: EngineModel {
-                key,
-                loaded,
-                dimensions,
-                served,
-                limits: limits(agreed),
-                group: None,
-            },
+            model: EngineModel { key, loaded, dimensions, served, limits, group: None },
+            likeness,
             entry: Arc::new(entry),
         })
+    }
+
+    fn precision_of(&self, agreed: &ModelSettings) -> String {
+        agreed.precision.map_or(self.precision.clone(), |it| it.to_string())
+    }
+
+    pub(super) fn can_group(&self) -> bool {
+        self.allows_groups && self.device.has_groups()
+    }
+
+    /// How long entries of models that are alike take in one launch: what is known, or else what is measured.
+    pub(super) fn group_profile(
+        &self,
+        likeness: &Likeness,
+        members: &[Arc<dyn LoadedModel>],
+        (dimensions, entries): (&Dimensions, u32),
+    ) -> Result<Profile, ProfilingError> {
+        let name = format!("group of {}", members.first().map_or("none", |first| first.name()));
+        let key = ProfileKey::of_group(likeness, entries);
+        if let Some(profile) = self.profiles.get(&name, &key) {
+            return Ok(profile);
+        }
+        tracing::info!(name, "measuring");
+        let time_per_case = TIME_PER_CASE;
+        let profiling =
+            Profiling { units: &self.units, dimensions, largest_batch: entries, time_per_case };
+        let profile = measure_group(&*self.device, members, &profiling, |_| {})?;
+        self.keep(&name, &key, &profile);
+        Ok(profile)
+    }
+
+    fn keep(&self, name: &str, key: &ProfileKey, profile: &Profile) {
+        if let Err(error) = self.profiles.put(name, key, profile) {
+            tracing::warn!(model = name, %error, "its profile cannot be kept");
+        }
     }
 
     /// What is known, or else what is measured, which is known from then on.
@@ -163,7 +201,7 @@ impl Loader {
         (dimensions, largest_batch): (&Dimensions, u32),
     ) -> Result<Profile, LoadFailure> {
         let unreadable = |source| LoadFailure::Unreadable { file: wanted.file.clone(), source };
-        let precision = wanted.agreed.precision.map_or(self.precision.clone(), |it| it.to_string());
+        let precision = self.precision_of(&wanted.agreed);
         let run_as = RunAs { dimensions, largest_batch, precision: &precision };
         let key = ProfileKey::of(&wanted.file, &run_as).map_err(unreadable)?;
         if let Some(profile) = self.profiles.get(&version.name, &key) {
@@ -173,9 +211,7 @@ impl Loader {
         let time_per_case = TIME_PER_CASE;
         let profiling = Profiling { units: &self.units, dimensions, largest_batch, time_per_case };
         let profile = measure(&*self.device, loaded, &profiling, |_| {})?;
-        if let Err(error) = self.profiles.put(&version.name, &key, &profile) {
-            tracing::warn!(model = version.name, %error, "its profile cannot be kept");
-        }
+        self.keep(&version.name, &key, &profile);
         Ok(profile)
     }
 }

@@ -2,6 +2,7 @@
 //! device's memory together take turns.
 
 mod curator;
+mod grouping;
 mod loading;
 mod profiles;
 mod residency;
@@ -22,6 +23,7 @@ use crate::error::ServeError;
 use crate::models::ModelTable;
 use crate::repository::{IndexEntry, MemoryUse, Repository};
 use curator::{Command, Curator, Done, Shelf};
+use grouping::Groups;
 
 /// Reads the disk.
 pub type Look = Box<dyn Fn() -> Result<OnDisk, String> + Send + Sync>;
@@ -57,6 +59,8 @@ impl Library {
             taken_bytes: taken_bytes.clone(),
             shelf: Shelf::default(),
             guest: None,
+            groups: Groups::default(),
+            has_new_groups: false,
             rates_per_s: BTreeMap::new(),
         };
         let (commands, received) = channel();

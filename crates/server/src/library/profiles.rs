@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use weft_ir::Dimensions;
 use weft_scheduler::{Profile, ProfileSet, ProfiledDevice};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::grouping::Likeness;
 
 /// Read at once of a file that is hashed.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -41,6 +43,11 @@ impl ProfileKey {
         let RunAs { dimensions, largest_batch, precision } = run_as;
         hash.update(format!("{dimensions:?}").as_bytes());
         Ok(Self(format!("{:032x}-{largest_batch}-{precision}", hash.digest128())))
+    }
+
+    /// Of models that are alike, so many entries of which run in one launch.
+    pub(super) fn of_group(likeness: &Likeness, entries: u32) -> Self {
+        Self(format!("{:032x}-{entries}-group", xxh3_128(likeness.text().as_bytes())))
     }
 }
 

@@ -73,6 +73,9 @@ pub(crate) struct Options {
     /// The largest batch of models that say nothing of theirs
     #[arg(long, value_name = "ROWS", default_value_t = 8)]
     max_batch: u32,
+    /// Serve models that differ in their weights alone apart from each other, whatever weft.toml says
+    #[arg(long)]
+    no_groups: bool,
     /// Threads that carry connections [default: one for every four cores]
     #[arg(long, value_name = "COUNT")]
     io_threads: Option<NonZeroUsize>,

@@ -97,6 +97,7 @@ pub(super) fn open(
         units: units.clone(),
         dimensions: options.dimensions.sizes(1),
         largest_batch: options.max_batch.max(1),
+        allows_groups: !options.no_groups,
     };
     Ok(Opened { engine: Arc::new(engine), loader, budget_bytes, tunable, units })
 }
