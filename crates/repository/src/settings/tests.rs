@@ -198,6 +198,7 @@ fn what_is_wrong_is_said_by_line() {
         ("[server]\nread_timeout_s = 1e300", 2, "is at most"),
         ("[server]\nlog_format = 'xml'", 2, "one of text, json"),
         ("[server]\notlp_endpoint = 'collector'", 2, "http://"),
+        ("[server]\ngroup_entries = 65", 2, "from 1 to 64"),
         ("[device]\nkind = 'tpu'", 2, "one of auto, cpu, cuda"),
         ("[device]\nkind = 'cuda:x'", 2, "cuda:NUMBER"),
         ("[device]\npolicy = 'magic'", 2, "one of time-sharing"),
