@@ -11,6 +11,9 @@ use weft_scheduler::{GroupId, Profile};
 
 use super::loading::Loader;
 
+/// Groups that are remembered, with their profiles; past these the oldest is measured again where it comes back.
+const MAX_KNOWN: usize = 1024;
+
 /// What decides how long a model takes, and by which kernels it is computed, apart from its weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Likeness(String);
@@ -131,6 +134,9 @@ impl Groups {
         self.next += 1;
         let apart = members[0].served.profile.clone();
         let membership = fused.clone().map(|fused| Membership::new(id, entries, apart, fused));
+        if self.known.len() >= MAX_KNOWN {
+            self.known.remove(0);
+        }
         self.known.push(Known { bond: bond.clone(), membership: membership.clone(), fused });
         membership
     }
