@@ -26,25 +26,23 @@ pub(crate) struct CpuGroup {
     choices: Option<Arc<dyn KernelChoices>>,
     shapes: Vec<Vec<usize>>,
     entries: usize,
-    members: RwLock<Vec<Option<Arc<Plans>>>>,
+    members: RwLock<Vec<Option<Arc<Member>>>>,
     /// One for each core.
     arenas: Vec<Mutex<Arena>>,
 }
 
-/// One member.
-struct Plans {
+/// One member. Its plan is that of the model alone on all cores, whether one of them runs it or all do, so that a request
+/// has the same results whoever is beside it.
+struct Member {
     model: String,
-    /// For one core.
-    apart: ExecutionPlan,
-    /// For all of them, where there are several.
-    together: Option<ExecutionPlan>,
+    plan: ExecutionPlan,
 }
 
 /// A request of a member.
 struct Request<'a> {
     /// Which of the run's requests it is.
     place: usize,
-    plans: Arc<Plans>,
+    member: Arc<Member>,
     inputs: &'a [Value],
 }
 
@@ -74,32 +72,29 @@ impl CpuGroup {
             members: RwLock::default(),
             arenas: (0..cores).map(|_| Mutex::default()).collect(),
         };
-        let first = group.plans(model)?;
+        let first = group.member_of(model)?;
         let member = group.put(first);
         Ok((group, member))
     }
 
-    fn plans(&self, model: &CpuModel) -> Result<Plans, DeviceError> {
-        let plan = |cores| -> Result<ExecutionPlan, DeviceError> {
-            let graph = model.specialise(&self.shapes)?;
-            Ok(build(graph, &model.weights, self.isa, cores, self.choices.as_deref()))
-        };
-        let together = (self.cores > 1).then(|| plan(self.cores)).transpose()?;
-        Ok(Plans { model: model.name.clone(), apart: plan(1)?, together })
+    fn member_of(&self, model: &CpuModel) -> Result<Member, DeviceError> {
+        let graph = model.specialise(&self.shapes)?;
+        let plan = build(graph, &model.weights, self.isa, self.cores, self.choices.as_deref());
+        Ok(Member { model: model.name.clone(), plan })
     }
 
-    fn put(&self, plans: Plans) -> GroupMember {
+    fn put(&self, member: Member) -> GroupMember {
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         let place = members.iter().position(Option::is_none).unwrap_or(members.len());
-        let plans = Some(Arc::new(plans));
+        let member = Some(Arc::new(member));
         match members.get_mut(place) {
-            Some(member) => *member = plans,
-            None => members.push(plans),
+            Some(free) => *free = member,
+            None => members.push(member),
         }
         GroupMember(place as u32)
     }
 
-    fn member(&self, member: GroupMember) -> Option<Arc<Plans>> {
+    fn member(&self, member: GroupMember) -> Option<Arc<Member>> {
         let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
         members.get(member.0 as usize).cloned().flatten()
     }
@@ -118,9 +113,9 @@ impl CpuGroup {
             worker.apart(|alone| {
                 loop {
                     let request = requests.get(next.fetch_add(1, Ordering::Relaxed));
-                    let Some(Request { place, plans, inputs }) = request else { return };
-                    let run =
-                        Run { model: &plans.model, plan: &plans.apart, inputs, after_step: |_| {} };
+                    let Some(Request { place, member, inputs }) = request else { return };
+                    let Member { model, plan } = &**member;
+                    let run = Run { model, plan, inputs, after_step: |_| {} };
                     let answer = run.on(&mut arena, |body| {
                         body(alone);
                         Ok(())
@@ -133,10 +128,10 @@ impl CpuGroup {
     }
 
     /// Runs one request on all cores.
-    fn run_together(&self, plans: &Plans, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
+    fn run_together(&self, member: &Member, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
         let track = self.lane.track(Urgency::InTurn)?;
-        let plan = plans.together.as_ref().unwrap_or(&plans.apart);
-        let run = Run { model: &plans.model, plan, inputs, after_step: |_| {} };
+        let Member { model, plan } = member;
+        let run = Run { model, plan, inputs, after_step: |_| {} };
         run.on(&mut track.arena(), |body| plan.run_on(&track.pool, body))
     }
 }
@@ -147,8 +142,8 @@ impl Group for CpuGroup {
     }
 
     fn join(&self, model: &dyn LoadedModel) -> Result<GroupMember, DeviceError> {
-        let plans = self.plans(CpuModel::of(model)?)?;
-        let is_like = |other: &Arc<Plans>| plans.apart.has_steps_of(&other.apart);
+        let member = self.member_of(CpuModel::of(model)?)?;
+        let is_like = |other: &Arc<Member>| member.plan.has_steps_of(&other.plan);
         let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
         let is_alike = members.iter().flatten().next().is_none_or(is_like);
         drop(members);
@@ -156,13 +151,13 @@ impl Group for CpuGroup {
             let why = "it differs from the group's other models in more than its weights";
             return Err(DeviceError::Failed(why.to_string()).at(model.name(), None));
         }
-        Ok(self.put(plans))
+        Ok(self.put(member))
     }
 
     fn leave(&self, member: GroupMember) -> Result<(), DeviceError> {
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         match members.get_mut(member.0 as usize) {
-            Some(plans) if plans.is_some() => *plans = None,
+            Some(place) if place.is_some() => *place = None,
             _ => return Err(DeviceError::Failed(format!("{member:?} is none of the group's"))),
         }
         Ok(())
@@ -178,7 +173,7 @@ impl Group for CpuGroup {
         let mut requests = Vec::with_capacity(entries.len());
         for (place, entry) in entries.iter().enumerate() {
             match self.member(entry.member) {
-                Some(plans) => requests.push(Request { place, plans, inputs: entry.inputs }),
+                Some(member) => requests.push(Request { place, member, inputs: entry.inputs }),
                 None => {
                     let why = format!("{:?} is none of the group's", entry.member);
                     let _ = answers[place].set(failed(why));
@@ -187,8 +182,8 @@ impl Group for CpuGroup {
         }
         let (apart, together) = requests.split_at(spread(requests.len(), self.cores));
         let ran = self.run_apart(apart, &answers);
-        for Request { place, plans, inputs } in together {
-            let _ = answers[*place].set(self.run_together(plans, inputs));
+        for Request { place, member, inputs } in together {
+            let _ = answers[*place].set(self.run_together(member, inputs));
         }
         // A worker that panicked left its request without an answer.
         let problem = ran.err().map_or_else(|| "it was not run".into(), |why| why.to_string());

@@ -45,8 +45,8 @@ pub struct ServerSettings {
     pub log_format: LogFormat,
     /// Where traces are sent, if anywhere.
     pub otlp_endpoint: Option<String>,
-    /// Whether models that differ in their weights alone share launches.
-    pub groups: bool,
+    /// Whether models that differ in their weights alone share launches; where it is not said, those that gain much by it.
+    pub groups: Option<bool>,
     /// How many entries one such launch takes at most.
     pub group_entries: u32,
 }
@@ -102,7 +102,7 @@ impl Default for ServerSettings {
             log: "info".into(),
             log_format: LogFormat::Text,
             otlp_endpoint: None,
-            groups: true,
+            groups: None,
             group_entries: 32,
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn read(
         log_format: given(s, "log_format", problems, named(&[LogFormat::Text, LogFormat::Json]))
             .unwrap_or(default.log_format),
         otlp_endpoint: given(s, "otlp_endpoint", problems, endpoint),
-        groups: given(s, "groups", problems, flag).unwrap_or(default.groups),
+        groups: given(s, "groups", problems, flag),
         group_entries: given(s, "group_entries", problems, group_entries)
             .unwrap_or(default.group_entries),
     };

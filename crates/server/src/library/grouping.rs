@@ -11,6 +11,10 @@ use weft_scheduler::{GroupId, Profile};
 
 use super::loading::Loader;
 
+/// How many times as fast as one after another entries must be in one launch for a group that nobody has asked for: its
+/// members have no larger batches of their own.
+const LEAST_GAIN: f64 = 1.5;
+
 /// Groups that are remembered, with their profiles; past these the oldest is measured again where it comes back.
 const MAX_KNOWN: usize = 1024;
 
@@ -58,6 +62,8 @@ struct Bond {
 pub(super) struct Groups {
     /// How many entries a launch takes at most; none where there are to be no groups.
     entries: Option<u32>,
+    /// Groups are made whatever they gain.
+    is_asked: bool,
     known: Vec<Known>,
     next: u32,
 }
@@ -72,10 +78,12 @@ struct Known {
 impl Groups {
     /// What is agreed from now on; says whether that is something else.
     pub(super) fn follow(&mut self, settings: &ServerSettings) -> bool {
-        let entries = settings.groups.then_some(settings.group_entries).filter(|&most| most > 1);
-        let is_new = self.entries != entries;
+        let (is_allowed, is_asked) =
+            (settings.groups != Some(false), settings.groups == Some(true));
+        let entries = is_allowed.then_some(settings.group_entries).filter(|&most| most > 1);
+        let is_new = (self.entries, self.is_asked) != (entries, is_asked);
         if is_new {
-            self.entries = entries;
+            (self.entries, self.is_asked) = (entries, is_asked);
             self.forget();
         }
         is_new
@@ -133,13 +141,24 @@ impl Groups {
         let id = GroupId(self.next);
         self.next += 1;
         let apart = members[0].served.profile.clone();
-        let membership = fused.clone().map(|fused| Membership::new(id, entries, apart, fused));
+        let worthwhile = fused.clone().filter(|fused| self.is_asked || gains_much(fused, &apart));
+        let membership = worthwhile.map(|fused| Membership::new(id, entries, apart, fused));
         if self.known.len() >= MAX_KNOWN {
             self.known.remove(0);
         }
         self.known.push(Known { bond: bond.clone(), membership: membership.clone(), fused });
         membership
     }
+}
+
+/// Whether the most entries in one launch take so much less than one after another, on however many units.
+fn gains_much(fused: &Profile, apart: &Profile) -> bool {
+    let Some(&most) = fused.batches().last() else { return false };
+    let gain = |&units: &u32| {
+        let one_after_another = apart.latency(1, units).nanos() as f64 * f64::from(most);
+        one_after_another / fused.latency(most, units).nanos().max(1) as f64
+    };
+    fused.units().iter().map(gain).all(|gain| gain >= LEAST_GAIN)
 }
 
 fn measured(
@@ -161,5 +180,30 @@ fn measured(
             tracing::info!(first, %error, "models that are alike are served apart");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scheduler::{ProfilePoint, Span};
+
+    use super::*;
+
+    fn profile(points: &[(u32, u32, u64)]) -> Profile {
+        let point = |&(batch, units, us): &(u32, u32, u64)| ProfilePoint {
+            batch,
+            units,
+            latency: Span::from_nanos(us * 1000),
+            dram_bytes: 0.0,
+        };
+        Profile::new(&points.iter().map(point).collect::<Vec<_>>(), 0).unwrap()
+    }
+
+    #[test]
+    fn a_group_must_gain_on_any_number_of_units() {
+        let apart = profile(&[(1, 1, 100), (1, 2, 60)]);
+        let fused = |on_one| profile(&[(1, 1, 100), (8, 1, on_one), (1, 2, 60), (8, 2, 200)]);
+        assert!(gains_much(&fused(500), &apart));
+        assert!(!gains_much(&fused(700), &apart), "no gain on one unit");
     }
 }
