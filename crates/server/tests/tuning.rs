@@ -281,10 +281,10 @@ fn without_a_background_trials_are_as_short_as_objectives_need() {
     let error = tight.tuning.start(quick()).unwrap_err();
     assert!(matches!(&error, TuningError::NoRoom { model, .. } if model == PROMISED), "{error}");
 
-    let place = Place::in_layers(&promise(Duration::from_millis(60)), "tuning.db", false);
+    let place = Place::in_layers(&promise(Duration::from_millis(150)), "tuning.db", false);
     let request = TuningRequest { trials: Some(4), batches: vec![1], ..TuningRequest::default() };
     place.tuning.start(request).unwrap();
-    assert_eq!(place.tuning.document().effort_ms, 10.0);
+    assert_eq!(place.tuning.document().effort_ms, 25.0);
     let document = place.ended();
     assert_eq!((document.state, document.error), (TuningState::Done, None));
     assert!(!place.choices().is_empty());

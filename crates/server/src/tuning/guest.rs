@@ -44,8 +44,10 @@ pub(super) fn guest(
     })
 }
 
-/// How many trials may take longer than they may before the session ends: the first of an operator has more to do.
+/// How many trials may take longer than they may, and which share of all, before the session ends: the first of an operator
+/// has more to do, and now and then something else holds one up.
 const MAX_OVERLONG: usize = 8;
+const MAX_OVERLONG_SHARE: f64 = 0.2;
 
 /// Turns that an engine gives.
 pub(super) struct EngineTurns {
@@ -57,7 +59,7 @@ pub(super) struct EngineTurns {
 impl EngineTurns {
     /// Turns for the model of trials, each of which may take so long.
     pub(super) fn new(engine: Arc<Engine>, model: ModelKey, longest: Option<Duration>) -> Self {
-        Self { engine, model, patience: Patience { longest, overlong: AtomicUsize::new(0) } }
+        Self { engine, model, patience: Patience::new(longest) }
     }
 }
 
@@ -74,14 +76,21 @@ impl Turns for EngineTurns {
 struct Patience {
     /// `None` where trials yield at once.
     longest: Option<Duration>,
+    taken: AtomicUsize,
     overlong: AtomicUsize,
 }
 
 impl Patience {
+    fn new(longest: Option<Duration>) -> Self {
+        Self { longest, taken: AtomicUsize::new(0), overlong: AtomicUsize::new(0) }
+    }
+
     /// Fails where too many have taken too long.
     fn endure(&self, took: Duration) -> Result<(), String> {
+        let taken = self.taken.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(longest) = self.longest.filter(|&longest| took > longest) else { return Ok(()) };
-        if self.overlong.fetch_add(1, Ordering::Relaxed) < MAX_OVERLONG {
+        let overlong = self.overlong.fetch_add(1, Ordering::Relaxed) + 1;
+        if overlong <= MAX_OVERLONG || overlong as f64 <= taken as f64 * MAX_OVERLONG_SHARE {
             return Ok(());
         }
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
@@ -100,13 +109,15 @@ mod tests {
     #[test]
     fn patience_ends_after_some_trials_that_take_too_long() {
         let ms = Duration::from_millis;
-        let patience = |longest| Patience { longest, overlong: AtomicUsize::new(0) };
-        let with_limit = patience(Some(ms(3)));
-        assert!((0..100).all(|_| with_limit.endure(ms(3)).is_ok()));
-        assert!((0..MAX_OVERLONG).all(|_| with_limit.endure(ms(9)).is_ok()));
-        let ended = with_limit.endure(ms(9)).unwrap_err();
+        let strict = Patience::new(Some(ms(3)));
+        assert!((0..MAX_OVERLONG).all(|_| strict.endure(ms(9)).is_ok()));
+        let ended = strict.endure(ms(9)).unwrap_err();
         assert!(ended.contains("took 9.0 ms") && ended.contains("3.0 ms"), "{ended}");
-        let without = patience(None);
+        let used_to_it = Patience::new(Some(ms(3)));
+        assert!((0..100).all(|_| used_to_it.endure(ms(3)).is_ok()));
+        assert!((0..25).all(|_| used_to_it.endure(ms(9)).is_ok()), "a fifth of all");
+        assert!(used_to_it.endure(ms(9)).is_err());
+        let without = Patience::new(None);
         assert!((0..100).all(|_| without.endure(ms(900)).is_ok()));
     }
 }
