@@ -102,7 +102,19 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
         right_loader.advance();
     };
 #endif
-#if BULK_LEFT
+#if BULK_LEFT && CONVOLUTION
+    // The window of the tile's first row.
+    u32 image = divided(tile_m * TILE_M, p.by_output_area);
+    u32 pixel = tile_m * TILE_M - image * p.by_output_area.divisor;
+    u32 output_y = divided(pixel, p.by_output_width), output_x = pixel - output_y * p.by_output_width.divisor;
+    int first_y = (int)output_y * p.stride_y - p.pad_y, first_x = (int)output_x * p.stride_x - p.pad_x;
+    auto load_left = [&](int step, int to) {
+        if (threadIdx.x != 0) return;
+        u32 k = (first_step + step) * TILE_K, tap = divided(k, p.by_channels), channel = k - tap * p.by_channels.divisor;
+        int dy = tap / KERNEL_X * (IS_DILATED ? p.dilation_y : 1), dx = tap % KERNEL_X * (IS_DILATED ? p.dilation_x : 1);
+        copy_windows(tiles + to * STAGE_BYTES, left_map, channel, first_x, first_y, image, dx, dy, shared_address(&barriers[to]));
+    };
+#elif BULK_LEFT
     auto load_left = [&](int step, int to) {
         if (threadIdx.x != 0) return;
         copy_tile(tiles + to * STAGE_BYTES, left_map, (first_step + step) * TILE_K, tile_m * TILE_M, shared_address(&barriers[to]));

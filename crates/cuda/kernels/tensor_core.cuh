@@ -263,5 +263,13 @@ DEVICE void copy_tile(u32 to, const TileMap &map, int column, int row, u32 barri
                  "l"(&map), "r"(column), "r"(row), "r"(barrier)
                  : "memory");
 }
+// The same channels of neighbouring windows, from the one on that begins at (x, y) of an image, each at the tap (dx, dy);
+// what lies outside of the images is zero.
+DEVICE void copy_windows(u32 to, const TileMap &map, int channel, int x, int y, int image, int dx, int dy, u32 barrier) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6], "
+                 "{%7, %8};" ::"r"(to),
+                 "l"(&map), "r"(channel), "r"(x), "r"(y), "r"(image), "r"(barrier), "h"((short)dx), "h"((short)dy)
+                 : "memory");
+}
 
 #endif

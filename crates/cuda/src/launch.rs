@@ -154,10 +154,34 @@ pub struct TensorMap {
     pub sizes: Vec<u64>,
     /// Distances between neighbours along every axis but the innermost, in bytes.
     pub strides_bytes: Vec<u64>,
-    /// The box that one copy moves, in elements.
-    pub box_sizes: Vec<u32>,
+    /// What one copy moves.
+    pub copied: Copied,
     /// Bytes after which the pattern of the shared memory layout repeats: 0, 32, 64 or 128.
     pub swizzle_bytes: u32,
+}
+
+/// What the bulk copy engine moves at once.
+#[derive(Clone, Debug)]
+pub enum Copied {
+    /// A box of so many elements along every axis.
+    Box(Vec<u32>),
+    /// Neighbouring channels at one tap of neighbouring windows, of images with the axes channels, columns, rows, images.
+    Windows(CopiedWindows),
+}
+
+/// Windows of channels-last images, along columns and rows.
+#[derive(Clone, Copy, Debug)]
+pub struct CopiedWindows {
+    /// Channels that one copy moves.
+    pub channels: u32,
+    /// Windows that one copy moves.
+    pub count: u32,
+    /// Where the first window begins: negative where it begins in the padding.
+    pub first: [i32; 2],
+    /// Where the last window begins, from the last element of the image on.
+    pub last: [i32; 2],
+    /// From one window to the next.
+    pub strides: [u32; 2],
 }
 
 /// One way to compute a node.

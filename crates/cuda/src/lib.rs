@@ -42,7 +42,8 @@ pub use executable::CudaExecutable;
 pub use group::CudaGroup;
 pub use kernels::sample_sources;
 pub use launch::{
-    Argument, Candidate, DeviceWeights, Entries, KernelSource, Launch, TensorMap, WeightMemory,
+    Argument, Candidate, Copied, CopiedWindows, DeviceWeights, Entries, KernelSource, Launch,
+    TensorMap, WeightMemory,
 };
 pub use model::CudaModel;
 pub use options::{Choice, CudaOptions};

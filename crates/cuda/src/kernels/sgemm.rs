@@ -280,6 +280,7 @@ impl Variant {
 /// outputs and of copies is the one for which the compiler finds registers whose banks collide least.
 const VARIANTS: &[Variant] = &[
     Variant::new([128, 128], [8, 8], 1, 16).by_columns(),
+    Variant::new([128, 128], [8, 8], 1, 8).stages(6),
     Variant::new([128, 128], [8, 8], 1, 32).stages(3),
     Variant::new([128, 128], [8, 8], 1, 16).as_stored(),
     Variant::new([128, 128], [8, 8], 1, 32).stages(3).as_stored(),
@@ -287,7 +288,7 @@ const VARIANTS: &[Variant] = &[
     Variant::new([128, 128], [8, 8], 2, 16).copies_first().wide(),
     Variant::new([128, 128], [8, 8], 2, 32).stages(3).by_columns(),
     Variant::new([128, 128], [16, 8], 1, 16).by_columns(),
-    Variant::new([128, 128], [16, 8], 2, 8).by_columns().copies_first(),
+    Variant::new([128, 128], [16, 8], 2, 8),
     Variant::new([128, 128], [16, 8], 2, 16).by_columns(),
     Variant::new([128, 128], [8, 16], 2, 16),
     Variant::new([128, 64], [8, 8], 1, 16).blocks(2),

@@ -319,7 +319,7 @@ mod tests {
             storage: crate::Storage::F16,
             sizes: vec![8, 8],
             strides_bytes: vec![16],
-            box_sizes: vec![8, 8],
+            copied: crate::launch::Copied::Box(vec![8, 8]),
             swizzle_bytes: 128,
         };
         let own = || Operand::TensorMap(Place::Arena { offset_bytes: 0 }, map.clone());

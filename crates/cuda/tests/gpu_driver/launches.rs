@@ -3,7 +3,7 @@
 use weft_cuda::driver::{
     CudaError, DeviceBuffer, Event, LaunchShape, Stream, UnitTable, encode_tensor_map,
 };
-use weft_cuda::{Argument, Storage, TensorMap};
+use weft_cuda::{Argument, Copied, Storage, TensorMap};
 
 use crate::gpu::{Gpu, gpu, start, words};
 
@@ -127,7 +127,7 @@ fn tensors_are_described_or_refused() {
         storage: Storage::F16,
         sizes: vec![128, 200],
         strides_bytes: vec![256],
-        box_sizes: vec![64, 64],
+        copied: Copied::Box(vec![64, 64]),
         swizzle_bytes: 128,
     };
     let encoded = encode_tensor_map(&map, buffer.address()).unwrap();

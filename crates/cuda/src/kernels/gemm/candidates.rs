@@ -3,12 +3,12 @@
 use super::cost::estimate;
 use super::epilogue::epilogue_activation;
 use super::parameters::Parameters;
-use super::problem::{GemmProblem, Left, Operands};
+use super::problem::{GemmProblem, Image, Left, Operands};
 use super::space::Space;
 use super::split::Split;
 use super::tile::{Multiplier, ROW_BYTES, Tile};
 use crate::choosing::Wanted;
-use crate::launch::{Argument, Candidate, KernelSource, Launch, TensorMap};
+use crate::launch::{Argument, Candidate, Copied, CopiedWindows, KernelSource, Launch, TensorMap};
 use crate::{Chip, Precision, Storage};
 
 const TEXT: &str = concat!(
@@ -145,33 +145,76 @@ pub(crate) fn product_arguments(
     [parameters, Argument::Addresses(operands.iter().flat_map(Operands::addresses).collect())]
 }
 
-/// True where the copy engine brings rows of the left matrix; windows of images are found by threads.
+/// True where the copy engine brings rows of the left matrix, or windows of images; else threads find them.
 fn bulk_left(problem: &GemmProblem, tile: &Tile) -> bool {
-    tile.is_bulk && matches!(problem.left, Left::Matrix { .. })
+    tile.is_bulk
+        && match &problem.left {
+            Left::Matrix { .. } => true,
+            Left::Image(image) => image.has_bulk_windows(problem.element_bytes()),
+        }
 }
 
 /// The descriptions of operands that the copy engine brings, as the kernel lists them.
 fn tensor_maps(problem: &GemmProblem, operands: &Operands, tile: &Tile) -> Vec<Argument> {
+    if !tile.is_bulk {
+        return Vec::new();
+    }
+    let right = matrix_map(problem, &operands.right, [problem.n, problem.right.stride], tile.n);
+    let left = bulk_left(problem, tile).then(|| match &problem.left {
+        Left::Matrix { stride } => {
+            matrix_map(problem, &operands.left, [problem.m, *stride], tile.m)
+        }
+        Left::Image(image) => window_map(problem, &operands.left, image, tile.m),
+    });
+    [right].into_iter().chain(left).map(Argument::TensorMap).collect()
+}
+
+/// A matrix of so many rows, so many elements apart, with k contiguous.
+fn matrix_map(
+    problem: &GemmProblem,
+    base: &Argument,
+    [rows, stride]: [usize; 2],
+    tile_rows: usize,
+) -> TensorMap {
     let storage = problem.precision.storage();
     let columns = (ROW_BYTES / storage.size_bytes()) as u32;
-    let map = |base: &Argument, rows: usize, stride: usize, tile_rows: usize| {
-        Argument::TensorMap(TensorMap {
-            base: Box::new(base.clone()),
-            storage,
-            sizes: vec![problem.k as u64, rows as u64],
-            strides_bytes: vec![(stride * storage.size_bytes()) as u64],
-            box_sizes: vec![columns, tile_rows as u32],
-            swizzle_bytes: ROW_BYTES as u32,
-        })
-    };
-    let right = tile.is_bulk.then(|| map(&operands.right, problem.n, problem.right.stride, tile.n));
-    let left = match problem.left {
-        Left::Matrix { stride } if tile.is_bulk => {
-            Some(map(&operands.left, problem.m, stride, tile.m))
-        }
-        _ => None,
-    };
-    right.into_iter().chain(left).collect()
+    TensorMap {
+        base: Box::new(base.clone()),
+        storage,
+        sizes: vec![problem.k as u64, rows as u64],
+        strides_bytes: vec![(stride * storage.size_bytes()) as u64],
+        copied: Copied::Box(vec![columns, tile_rows as u32]),
+        swizzle_bytes: ROW_BYTES as u32,
+    }
+}
+
+/// The images whose windows are rows of the left matrix.
+fn window_map(problem: &GemmProblem, base: &Argument, image: &Image, windows: usize) -> TensorMap {
+    let storage = problem.precision.storage();
+    let [height, width] = image.size;
+    let images = problem.m / (image.output[0] * image.output[1]);
+    let pixel_bytes = image.channels * storage.size_bytes();
+    let strides = [pixel_bytes, width * pixel_bytes, height * width * pixel_bytes];
+    let small = |value: usize| i32::try_from(value).expect("sizes were checked");
+    let corners = [1, 0].map(|axis| {
+        let first = -small(image.pads_begin[axis]);
+        let last = first + small((image.output[axis] - 1) * image.strides[axis]);
+        [first, last - small(image.size[axis] - 1)]
+    });
+    TensorMap {
+        base: Box::new(base.clone()),
+        storage,
+        sizes: [image.channels, width, height, images].map(|size| size as u64).to_vec(),
+        strides_bytes: strides.map(|stride| stride as u64).to_vec(),
+        copied: Copied::Windows(CopiedWindows {
+            channels: (ROW_BYTES / storage.size_bytes()) as u32,
+            count: windows as u32,
+            first: corners.map(|[first, _]| first),
+            last: corners.map(|[_, last]| last),
+            strides: [image.strides[1] as u32, image.strides[0] as u32],
+        }),
+        swizzle_bytes: ROW_BYTES as u32,
+    }
 }
 
 /// What multiplies numbers of a precision, as `tensor_core.cuh` names it.

@@ -50,6 +50,26 @@ pub(crate) struct Image {
     pub(crate) pads_begin: [usize; 2],
 }
 
+impl Image {
+    /// True where the copy engine can bring windows: every step of the sum lies within one tap, and all that is said of
+    /// windows fits its descriptions.
+    pub(super) fn has_bulk_windows(&self, element_bytes: usize) -> bool {
+        const FARTHEST_CORNER: usize = 127;
+        const WIDEST_STRIDE: usize = 8;
+        let fits = |axis: usize| {
+            let reach = (self.kernel[axis] - 1) * self.dilations[axis];
+            let end = (self.output[axis] - 1) * self.strides[axis];
+            self.pads_begin[axis] <= FARTHEST_CORNER
+                && reach <= FARTHEST_CORNER
+                && (end as isize - (self.pads_begin[axis] + self.size[axis]) as isize + 1)
+                    .unsigned_abs()
+                    <= FARTHEST_CORNER
+                && (1..=WIDEST_STRIDE).contains(&self.strides[axis])
+        };
+        (self.channels * element_bytes).is_multiple_of(ROW_BYTES) && fits(0) && fits(1)
+    }
+}
+
 /// The layout of the right matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Right {
