@@ -10,6 +10,7 @@ pub mod plan;
 pub mod policies;
 mod policy;
 mod profile;
+pub mod regulate;
 mod request;
 mod served;
 mod serving;

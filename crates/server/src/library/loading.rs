@@ -13,7 +13,7 @@ use weft_repository::{Fingerprint, ModelSettings, Precision};
 use weft_scheduler::{Profile, ServedModel};
 
 use super::grouping::Likeness;
-use super::profiles::{ProfileKey, ProfileStore, RunAs};
+use super::profiles::{ProfileKey, ProfileStore};
 use crate::models::{ModelEntry, Signature};
 
 /// How long each batch on each number of units is measured.
@@ -85,8 +85,6 @@ impl Resident {
 pub(super) enum LoadFailure {
     #[error(transparent)]
     File(#[from] weft_onnx::LoadError),
-    #[error("cannot read {}: {source}", file.display())]
-    Unreadable { file: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Device(#[from] DeviceError),
     #[error(transparent)]
@@ -137,7 +135,8 @@ impl Loader {
         let named = agreed.dimensions.iter();
         dimensions.named.extend(named.map(|(name, &size)| (name.clone(), size as usize)));
         let largest = agreed.max_batch.unwrap_or(self.largest_batch).max(1);
-        let profile = self.profile(version, wanted, &*loaded, (&dimensions, largest))?;
+        let likeness = Likeness::of(&graph, &dimensions, &self.precision_of(agreed));
+        let profile = self.profile(version, &likeness, &*loaded, (&dimensions, largest))?;
         if let Some(limit_bytes) = agreed.memory_limit_bytes
             && profile.memory_bytes > limit_bytes
         {
@@ -147,7 +146,6 @@ impl Loader {
         let signature = Signature::of(&graph, &dimensions, served.largest_batch() as usize)?;
         let key = ModelKey::unused();
         let entry = ModelEntry::new(version.name.clone(), version.version, signature, key);
-        let likeness = Likeness::of(&graph, &dimensions, &self.precision_of(agreed));
         let limits = limits(agreed);
         Ok(Resident {
             wanted: wanted.clone(),
@@ -196,14 +194,11 @@ impl Loader {
     fn profile(
         &self,
         version: &ModelVersion,
-        wanted: &Wanted,
+        likeness: &Likeness,
         loaded: &dyn LoadedModel,
         (dimensions, largest_batch): (&Dimensions, u32),
     ) -> Result<Profile, LoadFailure> {
-        let unreadable = |source| LoadFailure::Unreadable { file: wanted.file.clone(), source };
-        let precision = self.precision_of(&wanted.agreed);
-        let run_as = RunAs { dimensions, largest_batch, precision: &precision };
-        let key = ProfileKey::of(&wanted.file, &run_as).map_err(unreadable)?;
+        let key = ProfileKey::of(likeness, largest_batch);
         if let Some(profile) = self.profiles.get(&version.name, &key) {
             return Ok(profile);
         }

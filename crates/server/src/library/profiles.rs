@@ -5,50 +5,30 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use weft_ir::Dimensions;
 use weft_scheduler::{Profile, ProfileSet, ProfiledDevice};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::grouping::Likeness;
 
-/// Read at once of a file that is hashed.
-const CHUNK_BYTES: usize = 1 << 20;
-
-/// How a model is run, as far as that decides how long it takes.
-pub(super) struct RunAs<'a> {
-    /// Its open dimensions.
-    pub(super) dimensions: &'a Dimensions,
-    pub(super) largest_batch: u32,
-    /// What it is computed at.
-    pub(super) precision: &'a str,
-}
-
-/// What a profile is of, beside the device: a model's file, and how it is run.
+/// What a profile is of, beside the device: all that decides how long models take. What they are called, where they lie and
+/// what their weights hold does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProfileKey(String);
 
 impl ProfileKey {
-    /// Of a model's file, and how it is run. How long a model takes does not depend on where the file lies or what it is
-    /// called.
-    pub(super) fn of(file: &Path, run_as: &RunAs<'_>) -> io::Result<Self> {
-        let mut hash = Xxh3::new();
-        let mut reader = fs::File::open(file)?;
-        let mut chunk = vec![0; CHUNK_BYTES];
-        loop {
-            match io::Read::read(&mut reader, &mut chunk)? {
-                0 => break,
-                count => hash.update(&chunk[..count]),
-            }
-        }
-        let RunAs { dimensions, largest_batch, precision } = run_as;
-        hash.update(format!("{dimensions:?}").as_bytes());
-        Ok(Self(format!("{:032x}-{largest_batch}-{precision}", hash.digest128())))
+    /// Of each of the models that are alike, up to a batch.
+    pub(super) fn of(likeness: &Likeness, largest_batch: u32) -> Self {
+        Self(format!("{:032x}-{largest_batch}", hash(likeness)))
     }
 
     /// Of models that are alike, so many entries of which run in one launch.
     pub(super) fn of_group(likeness: &Likeness, entries: u32) -> Self {
-        Self(format!("{:032x}-{entries}-group", xxh3_128(likeness.text().as_bytes())))
+        Self(format!("{:032x}-{entries}-group", hash(likeness)))
     }
+}
+
+fn hash(likeness: &Likeness) -> u128 {
+    xxh3_128(likeness.text().as_bytes())
 }
 
 /// Profiles of one device: those that were given, and those in a folder.
@@ -109,13 +89,15 @@ impl ProfileStore {
 
 #[cfg(test)]
 mod tests {
+    use weft_ir::Dimensions;
     use weft_scheduler::{ProfilePoint, Span};
+    use weft_zoo::ZooOptions;
 
     use super::*;
 
-    fn key(file: &Path, largest_batch: u32, precision: &str) -> ProfileKey {
-        let dimensions = &Dimensions::batch(1);
-        ProfileKey::of(file, &RunAs { dimensions, largest_batch, precision }).unwrap()
+    fn likeness(model: &str, seed: u64, precision: &str) -> Likeness {
+        let graph = weft_zoo::build(model, &ZooOptions { seed, ..ZooOptions::default() }).unwrap();
+        Likeness::of(&graph, &Dimensions::batch(1), precision)
     }
 
     fn device() -> ProfiledDevice {
@@ -135,31 +117,32 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_found_for_the_same_model_alone() {
+    fn what_was_kept_is_found_for_models_that_are_alike() {
         let folder = tempfile::tempdir().unwrap();
-        let model = folder.path().join("model.onnx");
-        fs::write(&model, b"weights").unwrap();
-        let key = |batch| key(&model, batch, "f32");
+        let key = |batch| ProfileKey::of(&likeness("tiny_resnet", 0, "f32"), batch);
         let store = || ProfileStore::new(device(), BTreeMap::new(), Some(folder.path()));
         let small = key(1);
         assert_eq!(store().get("model", &small), None);
         store().put("model", &small, &profile()).unwrap();
         assert_eq!(store().get("renamed", &small), Some(profile()));
         assert_eq!(store().get("model", &key(8)), None);
-        assert_eq!(store().get("model", &self::key(&model, 1, "f16")), None);
+        let of = |model, seed, precision| ProfileKey::of(&likeness(model, seed, precision), 1);
+        assert_eq!(store().get("model", &of("tiny_resnet", 0, "f16")), None);
+        assert_eq!(store().get("model", &of("tiny_vgg", 0, "f32")), None);
+        assert_eq!(store().get("other weights", &of("tiny_resnet", 1, "f32")), Some(profile()));
+        assert_eq!(
+            store().get("group", &ProfileKey::of_group(&likeness("tiny_resnet", 0, "f32"), 1)),
+            None
+        );
         let other = ProfiledDevice { units: 4, ..device() };
         let elsewhere = ProfileStore::new(other, BTreeMap::new(), Some(folder.path()));
         assert_eq!(elsewhere.get("model", &small), None);
-        fs::write(&model, b"other weights").unwrap();
-        assert_eq!(store().get("model", &key(1)), None);
     }
 
     #[test]
     fn what_is_given_wins_and_what_is_broken_is_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let model = folder.path().join("model.onnx");
-        fs::write(&model, b"weights").unwrap();
-        let key = key(&model, 1, "f32");
+        let key = ProfileKey::of(&likeness("tiny_resnet", 0, "f32"), 1);
         let given = BTreeMap::from([("model".to_string(), profile())]);
         let store = ProfileStore::new(device(), given, Some(folder.path()));
         assert_eq!(store.get("model", &key), Some(profile()));
