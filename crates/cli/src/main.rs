@@ -11,6 +11,7 @@ mod kernel_options;
 mod model_file;
 mod palette;
 mod progress;
+mod regulation;
 mod svg;
 mod table;
 mod terminal;

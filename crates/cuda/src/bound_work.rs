@@ -1,7 +1,7 @@
 //! What a step gives to a stream: launches of kernels, and calls of libraries.
 
 use crate::bound::BoundLaunch;
-use crate::driver::{CudaError, Stream};
+use crate::driver::{CudaError, Kernel, Stream};
 use crate::vendor::BoundCall;
 
 /// One thing that a stream is given.
@@ -14,6 +14,14 @@ impl BoundWork {
     /// True where a launch after it may start before it has ended: kernels of libraries do not say when that is safe.
     pub(crate) fn is_launch(&self) -> bool {
         matches!(self, Self::Launch(_))
+    }
+
+    /// The kernel that is launched; none where a library launches its own.
+    pub(crate) fn kernel(&self) -> Option<&Kernel> {
+        match self {
+            Self::Launch(launch) => Some(launch.kernel()),
+            Self::Call(_) => None,
+        }
     }
 
     /// Adds it to a stream, after a launch or not.

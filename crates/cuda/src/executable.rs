@@ -182,6 +182,17 @@ impl CudaExecutable {
         Ok(())
     }
 
+    /// Forgets what a kernel reported of a run before.
+    pub(crate) fn clear_fault(&self) {
+        self.memory.faults.clear();
+    }
+
+    /// The addresses of its memory, with an arena of at least so many bytes, for another plan of its model.
+    pub(crate) fn bases_for(&self, arena_bytes: usize) -> Result<Bases, CudaError> {
+        self.lane.take_turn().grow_to(arena_bytes)?;
+        Ok(self.bases.clone())
+    }
+
     pub(crate) fn stream(&self) -> &Stream {
         self.lane.stream()
     }

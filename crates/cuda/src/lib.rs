@@ -21,6 +21,7 @@ mod launch;
 pub mod library;
 mod library_call;
 mod measure;
+mod mix;
 mod model;
 mod options;
 mod partition;
@@ -45,6 +46,7 @@ pub use launch::{
     Argument, Candidate, Copied, CopiedWindows, DeviceWeights, Entries, KernelSource, Launch,
     TensorMap, WeightMemory,
 };
+pub use mix::{CompiledMix, CudaMix, CudaSegment};
 pub use model::CudaModel;
 pub use options::{Choice, CudaOptions};
 pub use partition::CudaPartition;

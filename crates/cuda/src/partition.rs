@@ -103,7 +103,11 @@ impl CudaPartition {
         CudaGroup::new(self.gpu.clone(), self.lane.clone(), model, shapes, entries)
     }
 
-    fn plan(&self, model: &CudaModel, shapes: &[Vec<usize>]) -> Result<ExecutionPlan, DeviceError> {
+    pub(crate) fn plan(
+        &self,
+        model: &CudaModel,
+        shapes: &[Vec<usize>],
+    ) -> Result<ExecutionPlan, DeviceError> {
         let graph = model.graph.specialise(shapes).map_err(|source| DeviceError::Model {
             model: model.name.clone(),
             source: Box::new(source),

@@ -7,6 +7,7 @@ mod model;
 mod neighbours;
 mod peer;
 mod peers;
+mod regulation;
 mod sharing;
 mod statistics;
 mod steps;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Gpu(gpu::Options),
     /// Tenants whose models differ in their weights alone: one after another, and as a group
     Groups(groups::Options),
+    /// Mixes of different models on a GPU: one after another, in streams, on even partitions, and regulated
+    Regulation(regulation::Options),
     /// Tenants' matrix products on a GPU: in turns, side by side in streams, and all in one launch
     Superkernel(superkernel::Options),
     /// Scheduling policies on mixes of models, simulated: the most load that each carries, and a load that moves
@@ -58,6 +61,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Neighbours(options) => neighbours::run(options),
         Command::Gpu(options) => gpu::run(options),
         Command::Groups(options) => groups::run(options),
+        Command::Regulation(options) => regulation::run(options),
         Command::Superkernel(options) => superkernel::run(options),
         Command::Sharing(options) => sharing::run(options),
         Command::TuningSharing(options) => tuning::sharing::run(options),

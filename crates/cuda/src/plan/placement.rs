@@ -19,8 +19,9 @@ pub(crate) const ALIGNMENT_BYTES: usize = 256;
 /// The places of all values and of the steps' scratch memory.
 pub(super) struct Placement {
     values: HashMap<ValueId, Place>,
-    /// For each action, where its scratch memory starts.
-    workspaces: Vec<usize>,
+    /// Where scratch memory starts, after all values: where these lie does not depend on the kernels that are chosen, so
+    /// that plans of a model for different partitions can go on from each other's values.
+    workspace: usize,
     pub(super) arena_bytes: usize,
 }
 
@@ -30,9 +31,9 @@ impl Placement {
         self.values.get(&id).cloned().expect("every value that the device touches has a place")
     }
 
-    /// Where the scratch memory of an action starts in the arena.
-    pub(super) fn workspace(&self, action: usize) -> usize {
-        self.workspaces[action]
+    /// Where the scratch memory of every action starts in the arena. Steps run one after another.
+    pub(super) fn workspace(&self) -> usize {
+        self.workspace
     }
 }
 
@@ -69,18 +70,14 @@ pub(super) fn place(
             }
         }
     }
-    let workspaces = schedule
-        .actions
-        .iter()
-        .enumerate()
-        .map(|(step, &action)| lifetime(workspace_bytes(action, tasks), step));
-    lifetimes.extend(workspaces);
     let buffers = plan_buffers(&lifetimes);
-    let (offsets, workspaces) = buffers.offsets_bytes.split_at(arena.len());
-    for (id, &offset_bytes) in arena.iter().zip(offsets) {
+    for (id, &offset_bytes) in arena.iter().zip(&buffers.offsets_bytes) {
         values.insert(*id, Place::Arena { offset_bytes });
     }
-    Ok(Placement { values, workspaces: workspaces.to_vec(), arena_bytes: buffers.arena_bytes })
+    let workspaces = schedule.actions.iter().map(|&action| workspace_bytes(action, tasks));
+    let workspace_bytes = workspaces.max().unwrap_or(0).next_multiple_of(ALIGNMENT_BYTES);
+    let workspace = buffers.arena_bytes;
+    Ok(Placement { values, workspace, arena_bytes: workspace + workspace_bytes })
 }
 
 /// Sizes that are multiples of the alignment make every offset one.

@@ -74,9 +74,10 @@ impl<'a> RegulationSearch<'a> {
         self.is_done
     }
 
-    /// The best schedules so far, with how long they should take, the best first.
-    pub fn finalists(&self) -> impl Iterator<Item = (&MixSchedule, Span)> {
-        self.finalists.iter().map(|found| (&found.schedule, Span::from_us(found.makespan_us)))
+    /// The best stages so far, each with its schedule and how long that should take, the best first.
+    pub fn finalists(&self) -> impl Iterator<Item = (&Stages, &MixSchedule, Span)> {
+        let finalist = |found: &'_ Candidate| Span::from_us(found.makespan_us);
+        self.finalists.iter().map(move |found| (&found.stages, &found.schedule, finalist(found)))
     }
 
     /// Goes on by one change, or one beginning.
@@ -127,13 +128,7 @@ impl<'a> RegulationSearch<'a> {
     }
 
     fn best_change(&mut self, current: &Candidate) -> Option<Candidate> {
-        let stages = &current.stages;
-        let mut changes = lengthened(stages, self.mix);
-        for stage in 0..stages.0.len() {
-            changes.extend(moves(stages, stage));
-            changes.extend(ends(stages, stage));
-        }
-        self.best_of(changes, current)
+        self.best_of(current.stages.neighbours(self.mix), current)
     }
 
     /// The best of changed stages, where it is better than those that were changed.
@@ -182,6 +177,19 @@ impl<'a> RegulationSearch<'a> {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (mixed ^ (mixed >> 31)) % limit.max(1)
+    }
+}
+
+impl Stages {
+    /// What one change makes of them: units that move from one model to another, a stage that ends sooner or later, or a
+    /// further one.
+    pub fn neighbours(&self, mix: &Mix) -> Vec<Stages> {
+        let mut changed = lengthened(self, mix);
+        for stage in 0..self.0.len() {
+            changed.extend(moves(self, stage));
+            changed.extend(ends(self, stage));
+        }
+        changed
     }
 }
 
@@ -276,7 +284,8 @@ mod tests {
         for _ in 0..changes {
             search.advance();
         }
-        let (schedule, makespan) = search.finalists().next().unwrap();
+        let (stages, schedule, makespan) = search.finalists().next().unwrap();
+        assert_eq!(stages.schedule(mix), *schedule);
         schedule.check(mix).unwrap();
         assert_eq!(schedule.timeline(mix).makespan, makespan);
         makespan.us()
@@ -322,7 +331,8 @@ mod tests {
             search.advance();
             assert!(search.evaluated() < 100_000);
         }
-        let found: Vec<(&MixSchedule, Span)> = search.finalists().collect();
+        let found: Vec<(&MixSchedule, Span)> =
+            search.finalists().map(|(_, schedule, makespan)| (schedule, makespan)).collect();
         assert!(found.len() > 1 && found.len() <= MAX_FINALISTS);
         assert!(found.windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 != pair[1].0));
     }
