@@ -52,6 +52,8 @@ enum Command {
     Tune(commands::tune::Options),
     /// Divide a device among the models of a workload so that every objective holds, and draw the plan
     Plan(commands::plan::Options),
+    /// Find the schedule by which a known mix of models ends soonest on a GPU, and draw it
+    Regulate(commands::regulate::Options),
     /// Run scheduling policies side by side on a workload, under virtual time
     Simulate(commands::simulate::Options),
     /// Send a server requests at the instants they are due, and report latencies and objectives held
@@ -93,6 +95,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Tuning(options) => commands::tuning::run(options)?,
         Command::Tune(options) => return commands::tune::run(options),
         Command::Plan(options) => return commands::plan::run(options),
+        Command::Regulate(options) => commands::regulate::run(options)?,
         Command::Simulate(options) => commands::simulate::run(options)?,
         Command::Load(options) => return commands::load::run(options),
         Command::Serve(options) => commands::serve::run(options)?,

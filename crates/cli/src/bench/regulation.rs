@@ -13,7 +13,7 @@ use crate::device::{DeviceOptions, OpenDevice};
 use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::progress;
-use crate::regulation::{Budget, MixedModel, Outcome, Subject, Way, regulate};
+use crate::regulation::{Budget, MixedModel, Outcome, Subject, Way, outcome_json, regulate};
 use crate::table::Table;
 
 /// The mixes where none is named.
@@ -135,25 +135,9 @@ fn gain_over_better(outcome: &Outcome) -> f64 {
 }
 
 fn value(mix: &str, outcome: &Outcome) -> Json {
-    let times: serde_json::Map<String, Json> = Way::ALL
-        .into_iter()
-        .map(|way| (way.name().to_string(), json!(outcome.time_us(way))))
-        .collect();
-    let segment = |(segment, (begin, end)): (
-        &weft_scheduler::regulate::Segment,
-        &(weft_scheduler::Span, weft_scheduler::Span),
-    )| {
-        json!({
-            "model": segment.model, "first_step": segment.steps.start, "end_step": segment.steps.end,
-            "units": segment.units.iter().collect::<Vec<_>>(), "begin_us": begin.us(), "end_us": end.us(),
-        })
-    };
-    let segments = outcome.schedule.segments.iter().zip(&outcome.timeline.segments).map(segment);
-    json!({
-        "mix": mix, "times_us": times, "predicted_us": outcome.predicted_us, "gain": gain(outcome),
-        "gain_over_better": gain_over_better(outcome), "evaluated": outcome.evaluated,
-        "measured": outcome.measured, "profiling_s": outcome.profiling.as_secs_f64(),
-        "settled_s": outcome.settled().as_secs_f64(), "segments": segments.collect::<Vec<_>>(),
-        "history": outcome.history.iter().map(|(at, us)| json!([at.as_secs_f64(), us])).collect::<Vec<_>>(),
-    })
+    let mut value = outcome_json(outcome);
+    value["mix"] = json!(mix);
+    value["gain"] = json!(gain(outcome));
+    value["gain_over_better"] = json!(gain_over_better(outcome));
+    value
 }

@@ -9,6 +9,7 @@ pub(crate) mod key;
 pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod regulate;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod top;

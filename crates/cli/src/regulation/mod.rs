@@ -5,6 +5,6 @@ mod outcome;
 mod regulator;
 mod subject;
 
-pub(crate) use outcome::{Outcome, Way};
+pub(crate) use outcome::{Outcome, Way, outcome_json};
 pub(crate) use regulator::{Budget, regulate};
 pub(crate) use subject::{MixedModel, Subject};

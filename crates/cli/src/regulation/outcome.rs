@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use weft_scheduler::regulate::{MixSchedule, Timeline};
+use serde_json::{Map, Value as Json, json};
+use weft_scheduler::Span;
+use weft_scheduler::regulate::{MixSchedule, Segment, Timeline};
 
 /// How the models of a mix share the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,4 +62,33 @@ impl Outcome {
         let close = self.history.iter().find(|&&(_, us)| us <= 1.02 * last);
         close.map_or(Duration::ZERO, |&(at, _)| at)
     }
+}
+
+/// What was found, for machines.
+pub(crate) fn outcome_json(outcome: &Outcome) -> Json {
+    let time = |way: Way| (way.name().replace(' ', "_"), json!(outcome.time_us(way)));
+    let times: Map<String, Json> = Way::ALL.into_iter().map(time).collect();
+    let segment = |(segment, (begin, end)): (&Segment, &(Span, Span))| {
+        json!({
+            "model": segment.model,
+            "first_step": segment.steps.start,
+            "end_step": segment.steps.end,
+            "units": segment.units.iter().collect::<Vec<_>>(),
+            "begin_us": begin.us(),
+            "end_us": end.us(),
+        })
+    };
+    let segments = outcome.schedule.segments.iter().zip(&outcome.timeline.segments).map(segment);
+    let history = outcome.history.iter().map(|(at, us)| json!([at.as_secs_f64(), us]));
+    json!({
+        "times_us": times,
+        "predicted_us": outcome.predicted_us,
+        "idle_unit_us": outcome.timeline.idle_unit_us,
+        "evaluated": outcome.evaluated,
+        "measured": outcome.measured,
+        "profiling_s": outcome.profiling.as_secs_f64(),
+        "settled_s": outcome.settled().as_secs_f64(),
+        "segments": segments.collect::<Vec<_>>(),
+        "history": history.collect::<Vec<_>>(),
+    })
 }

@@ -1,0 +1,137 @@
+//! Schedules of a mix as drawings: units down, time to the right, for people and for Perfetto.
+
+use serde_json::{Value as Json, json};
+use weft_scheduler::regulate::{MixSchedule, Segment, Timeline};
+
+use crate::palette::colour;
+use crate::svg::{Anchor, Drawing, Stroke, TextStyle};
+
+const LEFT: f64 = 60.0;
+const WIDTH: f64 = 900.0;
+const UNIT_HEIGHT: f64 = 12.0;
+const TITLE_HEIGHT: f64 = 34.0;
+const AXIS_HEIGHT: f64 = 30.0;
+const LEGEND_HEIGHT: f64 = 22.0;
+
+/// A schedule, and when its segments run.
+pub(super) struct Shown<'a> {
+    pub(super) title: String,
+    pub(super) schedule: &'a MixSchedule,
+    pub(super) timeline: &'a Timeline,
+}
+
+/// Schedules one below the other, on one scale of time.
+pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> String {
+    let longest = shown.iter().map(|one| one.timeline.makespan.us()).fold(1.0, f64::max);
+    let x = |us: f64| LEFT + us / longest * WIDTH;
+    let band = f64::from(unit_count) * UNIT_HEIGHT;
+    let mut drawing = Drawing::default();
+    for (model, name) in names.iter().enumerate() {
+        let (column, row) = ((model % 4) as f64, (model / 4) as f64);
+        let place = (LEFT + column * WIDTH / 4.0, 8.0 + row * LEGEND_HEIGHT);
+        let corner = (place.0 + 12.0, place.1 + 12.0);
+        drawing.rectangle(colour(model).hex, place, corner, name);
+        drawing.text(Anchor::Start, (place.0 + 18.0, place.1 + 11.0), name);
+    }
+    let mut top = names.len().div_ceil(4) as f64 * LEGEND_HEIGHT + 8.0;
+    for Shown { title, schedule, timeline } in shown {
+        let bold = TextStyle { is_bold: true, ..TextStyle::plain(Anchor::Start) };
+        drawing.styled_text(bold, (LEFT, top + TITLE_HEIGHT - 10.0), title);
+        let first = top + TITLE_HEIGHT;
+        for (segment, (begin, end)) in schedule.segments.iter().zip(&timeline.segments) {
+            let about = format!(
+                "{}: steps {} to {} on {} units, {:.0} to {:.0} us",
+                names[segment.model],
+                segment.steps.start,
+                segment.steps.end,
+                segment.units.len(),
+                begin.us(),
+                end.us()
+            );
+            for unit in segment.units.iter() {
+                let y = first + f64::from(unit) * UNIT_HEIGHT;
+                let corners = ((x(begin.us()), y + 0.5), (x(end.us()), y + UNIT_HEIGHT - 0.5));
+                drawing.rectangle(colour(segment.model).hex, corners.0, corners.1, &about);
+            }
+        }
+        let bottom = first + band;
+        drawing.line(Stroke::solid("#888", 1.0), (LEFT, bottom), (LEFT + WIDTH, bottom));
+        let tick = tick_us(longest);
+        let mut at = 0.0;
+        while at <= longest {
+            drawing.line(Stroke::solid("#888", 1.0), (x(at), bottom), (x(at), bottom + 4.0));
+            drawing.text(Anchor::Middle, (x(at), bottom + 17.0), &format!("{at:.0} us"));
+            at += tick;
+        }
+        drawing.text(Anchor::End, (LEFT - 6.0, first + band / 2.0), "units");
+        top = bottom + AXIS_HEIGHT;
+    }
+    drawing.finish(LEFT + WIDTH + 50.0, top + 10.0)
+}
+
+/// A round distance of which about eight fit.
+fn tick_us(longest: f64) -> f64 {
+    let least = longest / 8.0;
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|of| of * power)
+        .find(|&tick| tick >= least)
+        .unwrap_or(least)
+}
+
+/// The same as trace events: each schedule is a process, each unit a track.
+pub(super) fn trace(shown: &[Shown<'_>], names: &[String]) -> Json {
+    let mut events = Vec::new();
+    for (process, Shown { title, schedule, timeline }) in shown.iter().enumerate() {
+        events.push(
+            json!({"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}}),
+        );
+        for (Segment { model, steps, units }, (begin, end)) in
+            schedule.segments.iter().zip(&timeline.segments)
+        {
+            for unit in units.iter() {
+                events.push(json!({
+                    "ph": "X", "pid": process, "tid": unit, "name": names[*model],
+                    "ts": begin.us(), "dur": end.us() - begin.us(),
+                    "args": {"first_step": steps.start, "end_step": steps.end, "units": units.len()},
+                }));
+            }
+        }
+    }
+    json!({"displayTimeUnit": "ns", "traceEvents": events})
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scheduler::{Span, UnitMask};
+
+    use super::*;
+
+    #[test]
+    fn every_segment_is_drawn_on_each_of_its_units() {
+        let segments = vec![
+            Segment { model: 0, steps: 0..3, units: UnitMask::range(0, 2) },
+            Segment { model: 1, steps: 0..4, units: UnitMask::range(2, 1) },
+        ];
+        let spans = [(0.0, 50.0), (0.0, 80.0)].map(|(a, b)| (Span::from_us(a), Span::from_us(b)));
+        let timeline =
+            Timeline { segments: spans.to_vec(), makespan: Span::from_us(80.0), idle_unit_us: 0.0 };
+        let schedule = MixSchedule { segments };
+        let shown = [Shown { title: "regulated".into(), schedule: &schedule, timeline: &timeline }];
+        let names = ["a".to_string(), "b <c>".to_string()];
+        let drawing = svg(&shown, &names, 3);
+        assert_eq!(drawing.matches("a: steps 0 to 3 on 2 units").count(), 2);
+        assert_eq!(drawing.matches("b &lt;c&gt;: steps 0 to 4").count(), 1);
+        let events = trace(&shown, &names);
+        assert_eq!(events["traceEvents"].as_array().unwrap().len(), 1 + 3);
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        for longest in [3.0, 80.0, 999.0, 12345.0] {
+            let tick = tick_us(longest);
+            assert!((4.0..=8.0).contains(&(longest / tick)), "{longest} {tick}");
+        }
+    }
+}
