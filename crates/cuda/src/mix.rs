@@ -2,6 +2,7 @@
 //! partitions and whose edges are what segments wait for.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -116,7 +117,8 @@ impl CudaMix {
         model: usize,
         units: &UnitSet,
     ) -> Result<Vec<f64>, DeviceError> {
-        let partition = self.prepare(model, units)?;
+        let partition = self.partition(units)?;
+        self.prepare_exactly(model, &partition)?;
         let mixed = &self.models[model];
         let plan = &mixed.plans[&partition.sm_count()];
         let _turn = partition.lane.take_turn();
@@ -127,10 +129,19 @@ impl CudaMix {
         plan.steps.iter().map(time).collect()
     }
 
-    /// Records a schedule as one graph.
+    /// Records a schedule as one graph. Segments have the kernels for the number of SMs nearest to theirs at which their model
+    /// was timed; a model that was not timed has those for its first segment's.
     pub fn compile(&mut self, segments: &[CudaSegment]) -> Result<CompiledMix, DeviceError> {
         for segment in segments {
-            self.prepare(segment.model, &segment.units)?;
+            let partition = self.partition(&segment.units)?;
+            if self.models[segment.model].plans.is_empty() {
+                self.prepare_exactly(segment.model, &partition)?;
+            }
+            // Kernels are loaded into each partition's context by itself, which is too late while capturing.
+            let mixed = &self.models[segment.model];
+            let steps = mixed.plan(partition.sm_count()).map(|plan| &plan.steps);
+            let kernels = steps.into_iter().flatten().flatten().filter_map(BoundWork::kernel);
+            partition.lane.partition.load(kernels)?;
         }
         let mut streams: HashMap<(usize, &UnitSet), Stream> = HashMap::new();
         for segment in segments {
@@ -174,8 +185,9 @@ impl CudaMix {
     /// Adds a segment's launches to a stream that is being captured.
     fn record(&self, segment: &CudaSegment, stream: &Stream) -> Result<(), DeviceError> {
         let mixed = &self.models[segment.model];
-        let plan = &mixed.plans[&self.partitions[&segment.units].sm_count()];
-        let steps = plan.steps.get(segment.steps.clone()).ok_or_else(|| {
+        let plan = mixed.plan(self.partitions[&segment.units].sm_count());
+        let steps = plan.and_then(|plan| plan.steps.get(segment.steps.clone()));
+        let steps = steps.ok_or_else(|| {
             DeviceError::Failed(format!("there are no steps {:?}", segment.steps))
         })?;
         let mut follows_launch = false;
@@ -188,37 +200,41 @@ impl CudaMix {
         Ok(())
     }
 
-    /// Makes a model's plan for some units ready, unless it is.
-    fn prepare(
+    /// The partition over some units.
+    fn partition(&mut self, units: &UnitSet) -> Result<Arc<CudaPartition>, DeviceError> {
+        if let Some(partition) = self.partitions.get(units) {
+            return Ok(partition.clone());
+        }
+        let partition = self.device.cuda_partition(units)?;
+        self.partitions.insert(units.clone(), partition.clone());
+        Ok(partition)
+    }
+
+    /// Makes a model's plan for just these SMs, unless it is there.
+    fn prepare_exactly(
         &mut self,
         model: usize,
-        units: &UnitSet,
-    ) -> Result<Arc<CudaPartition>, DeviceError> {
-        let partition = match self.partitions.get(units) {
-            Some(partition) => partition.clone(),
-            None => {
-                let partition = self.device.cuda_partition(units)?;
-                self.partitions.insert(units.clone(), partition.clone());
-                partition
-            }
-        };
+        partition: &CudaPartition,
+    ) -> Result<(), DeviceError> {
         let mixed = &mut self.models[model];
-        let plan = match mixed.plans.entry(partition.sm_count()) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                let bound =
-                    BoundPlan::new(&mixed.executable, &mixed.model, &mixed.shapes, &partition)?;
-                place.insert(bound)
-            }
-        };
-        // Kernels are loaded into each partition's context by itself.
-        let launches = plan.steps.iter().flatten().filter_map(BoundWork::kernel);
-        partition.lane.partition.load(launches)?;
-        Ok(partition)
+        if let Entry::Vacant(place) = mixed.plans.entry(partition.sm_count()) {
+            let bound = BoundPlan::new(&mixed.executable, &mixed.model, &mixed.shapes, partition)?;
+            place.insert(bound);
+        }
+        Ok(())
     }
 }
 
 impl MixedModel {
+    /// The plan for the number of SMs that is nearest to this one, by their ratio.
+    fn plan(&self, sm_count: u32) -> Option<&BoundPlan> {
+        let distance = |known: u32| (f64::from(known) / f64::from(sm_count)).ln().abs();
+        let nearest = self.plans.keys().copied();
+        let nearest =
+            nearest.min_by(|&a, &b| distance(a).total_cmp(&distance(b)).then(a.cmp(&b)))?;
+        self.plans.get(&nearest)
+    }
+
     fn failed(&self, error: CudaError) -> DeviceError {
         DeviceError::from(error).at(&self.model.name, None)
     }
