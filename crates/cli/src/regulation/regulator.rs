@@ -23,7 +23,7 @@ pub(crate) struct Budget {
 /// Of the budget, what goes into predictions before anything is run.
 const PREDICTING_SHARE: f64 = 0.1;
 
-/// Neighbours of the best that are run before it is enough that none is better.
+/// Neighbours that are run before it is enough that none is better.
 const NEIGHBOURS: usize = 24;
 
 /// Finds a schedule for a mix whose steps were timed, and compares it with other ways.
@@ -44,26 +44,19 @@ pub(crate) fn regulate(
             run.measure(stages)?;
         }
     }
-    // What runs best is changed, the most promising changes first, until none of them helps.
-    while run.began.elapsed() < budget.time {
-        let Some(best) = run.best.as_ref().map(|best| best.stages.clone()) else { break };
-        let before = run.best_us();
-        let mut changed: Vec<(f64, Stages)> = best
-            .neighbours(mix)
-            .into_iter()
-            .map(|stages| (stages.schedule(mix).timeline(mix).makespan.us(), stages))
-            .collect();
-        changed.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut tried = 0;
-        for (_, stages) in changed {
-            if tried == NEIGHBOURS || run.began.elapsed() >= budget.time || run.best_us() < before {
-                break;
+    // What runs best is changed until nothing helps; then it is shaken, and changed again.
+    let mut seed = 0;
+    while let Some(best) = run.best.as_ref().filter(|_| run.began.elapsed() < budget.time) {
+        let start = match seed {
+            0 => (best.stages.clone(), best.us),
+            _ => {
+                let shaken = best.stages.shaken(mix, seed);
+                let us = run.measure(shaken.clone())?;
+                (shaken, us.unwrap_or(f64::INFINITY))
             }
-            tried += usize::from(run.measure(stages)?);
-        }
-        if run.best_us() >= before {
-            break;
-        }
+        };
+        run.climb(start, budget.time)?;
+        seed += 1;
     }
     let evaluated = search.evaluated();
     run.finish(budget.rounds, profiling, evaluated)
@@ -105,11 +98,36 @@ impl<'a> Run<'a> {
         self.best.as_ref().map_or(f64::INFINITY, |best| best.us)
     }
 
-    /// Runs a schedule unless it was run before; says whether it did.
-    fn measure(&mut self, stages: Stages) -> Result<bool> {
+    /// Changes stages that took so long as long as that helps, the most promising changes first.
+    fn climb(&mut self, (mut stages, mut us): (Stages, f64), until: Duration) -> Result<()> {
+        'changing: loop {
+            let predicted = |stages: Stages| {
+                (stages.schedule(self.mix).timeline(self.mix).makespan.us(), stages)
+            };
+            let mut changed: Vec<(f64, Stages)> =
+                stages.neighbours(self.mix).into_iter().map(predicted).collect();
+            changed.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut tried = 0;
+            for (_, neighbour) in changed {
+                if tried == NEIGHBOURS || self.began.elapsed() >= until {
+                    return Ok(());
+                }
+                let Some(found) = self.measure(neighbour.clone())? else { continue };
+                tried += 1;
+                if found < us {
+                    (stages, us) = (neighbour, found);
+                    continue 'changing;
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Runs a schedule unless it was run before, and says how long it took, in microseconds.
+    fn measure(&mut self, stages: Stages) -> Result<Option<f64>> {
         let schedule = stages.schedule(self.mix);
         if !self.known.insert(schedule.clone()) {
-            return Ok(false);
+            return Ok(None);
         }
         let raw = schedule.timeline(self.mix).makespan.us();
         let predicted_us = raw * if self.ratios.is_empty() { 1.0 } else { median(&self.ratios) };
@@ -124,7 +142,7 @@ impl<'a> Run<'a> {
             "{count} schedules run, the best in {:.3} ms",
             self.best_us() / 1e3
         ));
-        Ok(true)
+        Ok(Some(us))
     }
 
     /// Compares the best with the other ways, in turns.

@@ -26,7 +26,7 @@ pub enum Strategy {
 pub struct RegulationSearch<'a> {
     mix: &'a Mix,
     strategy: Strategy,
-    random: u64,
+    seed: u64,
     current: Option<Candidate>,
     /// Beginnings that are still to be improved, the last first.
     beginnings: Vec<Stages>,
@@ -54,7 +54,7 @@ impl<'a> RegulationSearch<'a> {
         Self {
             mix,
             strategy,
-            random: seed,
+            seed,
             current: None,
             beginnings,
             finalists: Vec::new(),
@@ -101,8 +101,8 @@ impl<'a> RegulationSearch<'a> {
         let best = self.finalists.first().map(|found| found.stages.clone());
         match (self.strategy, best) {
             (Strategy::Descents, Some(best)) => {
-                let shaken = self.shaken(best);
-                self.beginnings.push(shaken);
+                self.seed = self.seed.wrapping_add(1);
+                self.beginnings.push(best.shaken(self.mix, self.seed));
             }
             _ => self.is_done = true,
         }
@@ -154,30 +154,6 @@ impl<'a> RegulationSearch<'a> {
         }
         candidate
     }
-
-    /// The stages with some of their units moved at random.
-    fn shaken(&mut self, mut stages: Stages) -> Stages {
-        let models = self.mix.models().len() as u64;
-        for stage in &mut stages.0 {
-            for _ in 0..2 {
-                let [from, to] = [self.draw(models), self.draw(models)].map(|model| model as usize);
-                let moved = (1 + self.draw(u64::from(self.mix.unit_count()) / 4 + 1) as u32)
-                    .min(stage.units[from]);
-                stage.units[from] -= moved;
-                stage.units[to] += moved;
-            }
-        }
-        stages
-    }
-
-    /// A number below a limit.
-    fn draw(&mut self, limit: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % limit.max(1)
-    }
 }
 
 impl Stages {
@@ -190,6 +166,36 @@ impl Stages {
             changed.extend(ends(self, stage));
         }
         changed
+    }
+
+    /// The same with some of their units moved at random; the same seed moves the same.
+    pub fn shaken(&self, mix: &Mix, seed: u64) -> Stages {
+        let mut draw = Draws(seed);
+        let mut stages = self.clone();
+        let models = mix.models().len() as u64;
+        for stage in &mut stages.0 {
+            for _ in 0..2 {
+                let [from, to] = [draw.below(models), draw.below(models)].map(|of| of as usize);
+                let most = draw.below(u64::from(mix.unit_count()) / 4 + 1) as u32 + 1;
+                let moved = most.min(stage.units[from]);
+                stage.units[from] -= moved;
+                stage.units[to] += moved;
+            }
+        }
+        stages
+    }
+}
+
+/// Numbers that look random and follow from a seed.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % limit.max(1)
     }
 }
 
