@@ -53,7 +53,9 @@ template <typename T> struct alignas(16) At {
     u64 base, step;
     DEVICE T *of(u32 entry) const {
         u64 address = base + (step & ~1ull) * entry;
-        return (T *)(step & 1 ? __ldg((const u64 *)address) : address);
+        if (step & 1) address = __ldg((const u64 *)address);
+        // Said to be in global memory, since loads and stores of any memory take longer.
+        return (T *)__cvta_global_to_generic(address);
     }
 };
 
@@ -114,18 +116,23 @@ struct ActivationParameters {
     float first, second;
 };
 
+// The greater and the lesser of two; NaN where one of them is.
+DEVICE float greater(float x, float y) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+    return result;
+}
+DEVICE float lesser(float x, float y) {
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+    return result;
+}
+
 // NaN passes through every one of them.
 template <int KIND> DEVICE float activate(float x, ActivationParameters p) {
-    if constexpr (KIND == ACTIVATION_RELU) return x < 0.f ? 0.f : x;
-    if constexpr (KIND == ACTIVATION_AT_LEAST) {
-        float raised;
-        asm("max.NaN.f32 %0, %1, %2;" : "=f"(raised) : "f"(x), "f"(p.first));
-        return raised;
-    }
-    if constexpr (KIND == ACTIVATION_CLIP) {
-        float raised = x < p.first ? p.first : x;
-        return raised > p.second ? p.second : raised;
-    }
+    if constexpr (KIND == ACTIVATION_RELU) return greater(x, 0.f);
+    if constexpr (KIND == ACTIVATION_AT_LEAST) return greater(x, p.first);
+    if constexpr (KIND == ACTIVATION_CLIP) return lesser(greater(x, p.first), p.second);
     if constexpr (KIND == ACTIVATION_LEAKY_RELU) return x < 0.f ? x * p.first : x;
     if constexpr (KIND == ACTIVATION_HARD_SWISH) {
         float gate = x * (1.f / 6.f) + 0.5f;
