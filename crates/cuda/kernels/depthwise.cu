@@ -1,21 +1,23 @@
 // Depthwise convolution of channels-last images: every channel has one filter of its own.
 //
-// A thread computes VECTOR neighbouring channels of OUTPUTS neighbouring pixels of one row, and keeps what it has read of
-// an input row for all of them.
+// A thread computes VECTOR neighbouring channels of a tile of ROWS x COLUMNS pixels. It goes through the rows of the input
+// that the tile's windows cover, and adds each to the sums of all rows of the tile that it belongs to.
 //
-// Parameters: STORAGE, VECTOR, OUTPUTS, KERNEL_Y, KERNEL_X, STRIDE_Y, STRIDE_X, DILATION_Y, DILATION_X, ACTIVATION,
+// Parameters: STORAGE, VECTOR, ROWS, COLUMNS, KERNEL_Y, KERNEL_X, STRIDE_Y, STRIDE_X, DILATION_Y, DILATION_X, ACTIVATION,
 // HAS_BIAS, HAS_RESIDUAL.
 
 struct Problem {
-    // Pieces of VECTOR channels, of OUTPUTS pixels, and rows: what a thread's number is made of.
-    Divider by_channel_pieces, by_row_pieces, by_output_height;
-    int images, height, width, channels, output_width;
+    // Pieces of VECTOR channels, and tiles along columns and rows: what a thread's number is made of.
+    Divider by_channel_pieces, by_tile_columns, by_tile_rows;
+    int images, height, width, channels, output_height, output_width;
     int pad_y, pad_x;
     ActivationParameters activation;
 };
 
-typedef Vector<STORAGE, VECTOR> Piece;
-constexpr int INPUTS = (OUTPUTS - 1) * STRIDE_X + (KERNEL_X - 1) * DILATION_X + 1;
+typedef Packed<STORAGE, VECTOR> Piece;
+// What the windows of a tile cover.
+constexpr int INPUT_ROWS = (ROWS - 1) * STRIDE_Y + (KERNEL_Y - 1) * DILATION_Y + 1;
+constexpr int INPUT_COLUMNS = (COLUMNS - 1) * STRIDE_X + (KERNEL_X - 1) * DILATION_X + 1;
 
 KERNEL(depthwise)(CONSTANT(Problem) p, const STORAGE *input,
                   const STORAGE *__restrict__ filters, const float *__restrict__ bias,
@@ -23,61 +25,79 @@ KERNEL(depthwise)(CONSTANT(Problem) p, const STORAGE *input,
     release_successor();
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;
     int channel = take_remainder(number, p.by_channel_pieces) * VECTOR;
-    int first_x = take_remainder(number, p.by_row_pieces) * OUTPUTS;
-    int y = take_remainder(number, p.by_output_height);
+    int first_x = take_remainder(number, p.by_tile_columns) * COLUMNS;
+    int first_y = take_remainder(number, p.by_tile_rows) * ROWS;
     int image = number;
 
-    float sums[OUTPUTS][VECTOR];
-#pragma unroll
-    for (int e = 0; e < VECTOR; e++) {
-        float start = 0.f;
+    float start[VECTOR] = {};
 #if HAS_BIAS
-        if (image < p.images) start = bias[channel + e];
-#endif
 #pragma unroll
-        for (int o = 0; o < OUTPUTS; o++) sums[o][e] = start;
-    }
+    for (int e = 0; e < VECTOR; e++)
+        if (image < p.images) start[e] = bias[channel + e];
+#endif
+    float sums[ROWS][COLUMNS][VECTOR];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+            for (int e = 0; e < VECTOR; e++) sums[r][c][e] = start[e];
     await_predecessor();
     if (image >= p.images) return;
 
-    int input_x = first_x * STRIDE_X - p.pad_x;
+    int input_x = first_x * STRIDE_X - p.pad_x, input_y = first_y * STRIDE_Y - p.pad_y;
+    // Elements are counted in 32 bits, which takes fewer instructions than addresses; the host sees to it that they fit.
+    int corner = ((image * p.height + input_y) * p.width + input_x) * p.channels + channel;
 #pragma unroll
-    for (int ky = 0; ky < KERNEL_Y; ky++) {
-        int input_y = y * STRIDE_Y - p.pad_y + ky * DILATION_Y;
-        if ((u32)input_y >= (u32)p.height) continue;
-        const STORAGE *row = input + ((i64)(image * p.height + input_y) * p.width) * p.channels + channel;
-        Piece pixels[INPUTS];
+    for (int i = 0; i < INPUT_ROWS; i++) {
+        bool has_row = (u32)(input_y + i) < (u32)p.height;
+        float pixels[INPUT_COLUMNS][VECTOR];
 #pragma unroll
-        for (int i = 0; i < INPUTS; i++) {
-            bool is_inside = (u32)(input_x + i) < (u32)p.width;
-#pragma unroll
-            for (int e = 0; e < VECTOR; e++) pixels[i].at[e] = from_float<STORAGE>(0.f);
-            if (is_inside) pixels[i] = *(const Piece *)(row + (i64)(input_x + i) * p.channels);
+        for (int j = 0; j < INPUT_COLUMNS; j++) {
+            Piece read;
+            read.fill(0.f);
+            bool is_inside = has_row && (u32)(input_x + j) < (u32)p.width;
+            if (is_inside) read.load(input + (corner + (i * p.width + j) * p.channels));
+            read.to_floats(pixels[j]);
         }
 #pragma unroll
-        for (int kx = 0; kx < KERNEL_X; kx++) {
-            Piece filter = *(const Piece *)(filters + (ky * KERNEL_X + kx) * p.channels + channel);
+        for (int r = 0; r < ROWS; r++) {
+            int tap = i - r * STRIDE_Y;
+            if (tap < 0 || tap % DILATION_Y != 0 || tap / DILATION_Y >= KERNEL_Y) continue;
+            int ky = tap / DILATION_Y;
 #pragma unroll
-            for (int o = 0; o < OUTPUTS; o++)
+            for (int kx = 0; kx < KERNEL_X; kx++) {
+                Piece read;
+                read.load(filters + (ky * KERNEL_X + kx) * p.channels + channel);
+                float filter[VECTOR];
+                read.to_floats(filter);
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                    for (int e = 0; e < VECTOR; e++)
+                        sums[r][c][e] += pixels[c * STRIDE_X + kx * DILATION_X][e] * filter[e];
+            }
+            if (ky + 1 < KERNEL_Y || first_y + r >= p.output_height) continue;
+
+            int first = ((image * p.output_height + first_y + r) * p.output_width + first_x) * p.channels + channel;
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                if (first_x + c >= p.output_width) break;
+                int at = first + c * p.channels;
+#if HAS_RESIDUAL
+                Piece read;
+                read.load(residual + at);
+                float added[VECTOR];
+                read.to_floats(added);
+#pragma unroll
+                for (int e = 0; e < VECTOR; e++) sums[r][c][e] += added[e];
+#endif
+                Vector<STORAGE, VECTOR> stored;
 #pragma unroll
                 for (int e = 0; e < VECTOR; e++)
-                    sums[o][e] += to_float(pixels[o * STRIDE_X + kx * DILATION_X].at[e]) * to_float(filter.at[e]);
+                    stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(sums[r][c][e], p.activation));
+                *(Vector<STORAGE, VECTOR> *)(output + at) = stored;
+            }
         }
-    }
-
-    i64 first = ((i64)(image * (int)p.by_output_height.divisor + y) * p.output_width + first_x) * p.channels + channel;
-#pragma unroll
-    for (int o = 0; o < OUTPUTS; o++) {
-        if (first_x + o >= p.output_width) break;
-        i64 at = first + (i64)o * p.channels;
-#if HAS_RESIDUAL
-        Piece added = *(const Piece *)(residual + at);
-#pragma unroll
-        for (int e = 0; e < VECTOR; e++) sums[o][e] += to_float(added.at[e]);
-#endif
-        Piece stored;
-#pragma unroll
-        for (int e = 0; e < VECTOR; e++) stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(sums[o][e], p.activation));
-        *(Piece *)(output + at) = stored;
     }
 }

@@ -11,14 +11,23 @@ use super::gemm::Image;
 use crate::launch::{Argument, Candidate, KernelSource, Launch};
 use crate::{Chip, Storage};
 
-const TEXT: &str =
-    concat!(include_str!("../../kernels/divider.cuh"), include_str!("../../kernels/depthwise.cu"));
+const TEXT: &str = concat!(
+    include_str!("../../kernels/divider.cuh"),
+    include_str!("../../kernels/packed.cuh"),
+    include_str!("../../kernels/depthwise.cu")
+);
 
 /// Threads of a block: few, so that small images spread over all SMs.
 const THREADS: usize = 64;
 
-/// Pixels of one row that a thread may compute.
-const OUTPUTS: [usize; 3] = [1, 2, 4];
+/// Rows of pixels that a thread computes, where there are as many.
+const ROWS: usize = 2;
+
+/// Columns of pixels that a thread may compute.
+const COLUMNS: [usize; 3] = [1, 2, 4];
+
+/// Threads that keep an SM busy.
+const THREADS_OF_SM: usize = 192;
 
 /// The largest filter that is written out in the kernel.
 const MAX_TAPS: usize = 81;
@@ -39,9 +48,9 @@ pub(crate) struct DepthwiseProblem {
 #[repr(C)]
 struct Parameters {
     by_channel_pieces: Divider,
-    by_row_pieces: Divider,
-    by_output_height: Divider,
-    sizes: [i32; 5],
+    by_tile_columns: Divider,
+    by_tile_rows: Divider,
+    sizes: [i32; 6],
     pads: [i32; 2],
     activation: ActivationParameters,
 }
@@ -79,12 +88,17 @@ impl DepthwiseProblem {
         if !fits {
             return Vec::new();
         }
-        let mut outputs: Vec<usize> =
-            OUTPUTS.into_iter().filter(|&count| count == 1 || count <= image.output[1]).collect();
+        // Windows that move by more have less in common.
+        let most = if image.strides[1] == 1 { 4 } else { 2 };
+        let mut tiles: Vec<[usize; 2]> = COLUMNS
+            .into_iter()
+            .filter(|&columns| columns <= most.min(image.output[1]))
+            .map(|columns| [ROWS.min(image.output[0]), columns])
+            .collect();
         // Several pixels per thread read less, once there are threads enough for every SM.
-        let fills = |count: usize| self.threads(count) >= chip.sm_count as usize * 4 * THREADS;
-        outputs.sort_by_key(|&count| if fills(count) { 8 - count } else { 8 + count });
-        outputs.into_iter().map(|count| self.candidate(count, operands)).collect()
+        let fills = |tile| self.threads(tile) >= chip.sm_count as usize * THREADS_OF_SM;
+        tiles.sort_by_key(|&tile| if fills(tile) { 8 - tile[1] } else { 8 + tile[1] });
+        tiles.into_iter().map(|tile| self.candidate(tile, operands)).collect()
     }
 
     /// Neighbouring channels that one thread computes: as many as one load brings.
@@ -96,46 +110,48 @@ impl DepthwiseProblem {
             .unwrap_or(1)
     }
 
-    fn threads(&self, outputs: usize) -> usize {
+    fn threads(&self, [rows, columns]: [usize; 2]) -> usize {
         let [height, width] = self.image.output;
-        self.images * height * width.div_ceil(outputs) * (self.image.channels / self.vector())
+        let tiles = height.div_ceil(rows) * width.div_ceil(columns);
+        self.images * tiles * (self.image.channels / self.vector())
     }
 
-    fn candidate(&self, outputs: usize, operands: &[Argument; 5]) -> Candidate {
+    fn candidate(&self, tile: [usize; 2], operands: &[Argument; 5]) -> Candidate {
+        let Image { size, output, channels, .. } = self.image;
         let image = &self.image;
         let small = |size: usize| i32::try_from(size).expect("sizes were checked");
-        let sizes =
-            [self.images, image.size[0], image.size[1], image.channels, image.output[1]].map(small);
+        let sizes = [self.images, size[0], size[1], channels, output[0], output[1]].map(small);
         let parameters = Parameters {
-            by_channel_pieces: Divider::new(image.channels / self.vector()),
-            by_row_pieces: Divider::new(image.output[1].div_ceil(outputs)),
-            by_output_height: Divider::new(image.output[0]),
+            by_channel_pieces: Divider::new(channels / self.vector()),
+            by_tile_columns: Divider::new(output[1].div_ceil(tile[1])),
+            by_tile_rows: Divider::new(output[0].div_ceil(tile[0])),
             sizes,
             pads: image.pads_begin.map(small),
             activation: activation(self.activation).1,
         };
-        let blocks = self.threads(outputs).div_ceil(THREADS);
+        let blocks = self.threads(tile).div_ceil(THREADS);
         let mut arguments = vec![Argument::structure(&parameters)];
         arguments.extend(operands.iter().cloned());
         let launch = Launch {
-            source: self.source(outputs),
+            source: self.source(tile),
             grid: [u32::try_from(blocks).expect("sizes were checked"), 1, 1],
             threads: THREADS as u32,
             shared_bytes: 0,
             cluster: [1, 1, 1],
             arguments,
         };
-        let name = format!("depthwise {outputs} pixels");
+        let name = format!("depthwise {}x{} pixels", tile[0], tile[1]);
         Candidate::new(name, vec![launch], 0)
     }
 
-    fn source(&self, outputs: usize) -> KernelSource {
+    fn source(&self, [rows, columns]: [usize; 2]) -> KernelSource {
         let image = &self.image;
         let flag = |is_set: bool| u8::from(is_set).to_string();
         let defines = vec![
             ("STORAGE", self.storage.cuda_name().to_string()),
             ("VECTOR", self.vector().to_string()),
-            ("OUTPUTS", outputs.to_string()),
+            ("ROWS", rows.to_string()),
+            ("COLUMNS", columns.to_string()),
             ("KERNEL_Y", image.kernel[0].to_string()),
             ("KERNEL_X", image.kernel[1].to_string()),
             ("STRIDE_Y", image.strides[0].to_string()),
@@ -170,7 +186,7 @@ pub(crate) fn samples() -> Vec<KernelSource> {
     let problems = storages
         .into_iter()
         .flat_map(|storage| [example(64, 56, 3, storage), example(17, 7, 5, storage)]);
-    problems.flat_map(|problem| OUTPUTS.map(|outputs| problem.source(outputs))).collect()
+    problems.flat_map(|problem| COLUMNS.map(|columns| problem.source([ROWS, columns]))).collect()
 }
 
 #[cfg(test)]
@@ -182,13 +198,12 @@ mod tests {
     #[test]
     fn threads_cover_every_output() {
         for problem in [example(64, 56, 3, Storage::F16), example(17, 7, 5, Storage::F32)] {
-            for (outputs, launch) in
-                OUTPUTS.map(|count| (count, problem.candidate(count, &OPERANDS).launches.remove(0)))
-            {
+            for tile in COLUMNS.map(|columns| [ROWS, columns]) {
+                let launch = problem.candidate(tile, &OPERANDS).launches.remove(0);
                 let threads = launch.grid[0] as usize * launch.threads as usize;
                 let [height, width] = problem.image.output;
                 let pieces = problem.image.channels / problem.vector();
-                assert!(threads * outputs >= height * width * pieces);
+                assert!(threads * tile[0] * tile[1] >= height * width * pieces);
             }
         }
     }
@@ -206,13 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn small_images_get_a_thread_per_pixel_and_large_ones_do_not() {
-        let first = |problem: DepthwiseProblem| {
-            problem.candidates(&OPERANDS, Chip::H200)[0].launches[0].source.defines[2].1.clone()
-        };
-        assert_eq!(first(example(480, 14, 3, Storage::F16)), "1");
+    fn small_images_get_a_thread_per_column_and_large_ones_do_not() {
+        let first =
+            |problem: DepthwiseProblem| problem.candidates(&OPERANDS, Chip::H200)[0].name.clone();
+        assert_eq!(first(example(480, 14, 3, Storage::F16)), "depthwise 2x1 pixels");
         let large = DepthwiseProblem { images: 8, ..example(64, 112, 3, Storage::F16) };
-        assert_eq!(first(large), "4");
+        assert_eq!(first(large.clone()), "depthwise 2x2 pixels");
+        let mut dense = large;
+        dense.image.strides = [1, 1];
+        assert_eq!(first(dense.clone()), "depthwise 2x4 pixels");
+        dense.image.output = [1, 3];
+        assert_eq!(first(dense), "depthwise 1x1 pixels");
     }
 
     #[test]

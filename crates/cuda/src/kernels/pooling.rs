@@ -9,8 +9,11 @@ use super::widening::widening;
 use crate::Storage;
 use crate::launch::{Argument, KernelSource, Launch};
 
-const TEXT: &str =
-    concat!(include_str!("../../kernels/divider.cuh"), include_str!("../../kernels/pooling.cu"));
+const TEXT: &str = concat!(
+    include_str!("../../kernels/divider.cuh"),
+    include_str!("../../kernels/packed.cuh"),
+    include_str!("../../kernels/pooling.cu")
+);
 
 /// The most elements of a window: its loops are unrolled.
 const MAX_WINDOW: usize = 256;
