@@ -12,6 +12,7 @@ pub(crate) mod extreme;
 mod flat;
 pub(crate) mod gather;
 pub(crate) mod gemm;
+mod interleave;
 pub(crate) mod joined;
 pub(crate) mod naive_product;
 pub(crate) mod normalise;
@@ -46,6 +47,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     extreme::samples,
     gather::samples,
     gemm::samples,
+    interleave::samples,
     joined::samples,
     naive_product::samples,
     normalise::samples,

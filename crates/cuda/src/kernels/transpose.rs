@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable, bytes_of};
 
 use super::divider::Divider;
+use super::interleave::interleaving;
 use super::view::{View, ViewAxis};
 use crate::Storage;
 use crate::launch::{Argument, KernelSource, Launch};
@@ -20,6 +21,7 @@ const TILE_ELEMENTS: usize = 1024;
 /// A tile's side along an axis that is long enough.
 const TILE_SIDE: usize = 32;
 
+/// An axis that stands outside, as kernels declare it.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 struct OuterAxis {
@@ -42,14 +44,14 @@ struct Inner {
 /// A view whose innermost axis is not the one along which the tensor is contiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transposition {
-    offset: usize,
+    pub(super) offset: usize,
     /// The rest, outermost first, each with its distance in the target.
-    outer: Vec<(ViewAxis, usize)>,
+    pub(super) outer: Vec<(ViewAxis, usize)>,
     /// Along it the tensor is contiguous, and the target's elements lie `across_stride` apart.
-    across: usize,
-    across_stride: usize,
+    pub(super) across: usize,
+    pub(super) across_stride: usize,
     /// Along it the target is contiguous.
-    inner: ViewAxis,
+    pub(super) inner: ViewAxis,
 }
 
 impl Transposition {
@@ -88,19 +90,30 @@ impl Transposition {
         source: Argument,
         target: Argument,
     ) -> Launch {
-        let tile = self.tile();
-        let tiles = [self.across.div_ceil(tile[0]), self.inner.size.div_ceil(tile[1])];
-        let mut shape = Vec::new();
-        for (axis, to_stride) in self.outer.iter().rev() {
-            shape.extend_from_slice(bytes_of(&OuterAxis {
+        let operands = [source, target];
+        interleaving(self, from, to, &operands).unwrap_or_else(|| self.tiled(from, to, operands))
+    }
+
+    /// The axes that stand outside as kernels take them, the innermost first.
+    pub(super) fn outer_axes(&self) -> Vec<u8> {
+        let bytes = |(axis, to_stride): &(ViewAxis, usize)| {
+            let axis = OuterAxis {
                 size: Divider::new(axis.size),
                 from_stride: axis.stride as u32,
                 to_stride: *to_stride as u32,
-            }));
+            };
+            bytes_of(&axis).to_vec()
+        };
+        match self.outer.is_empty() {
+            true => bytes_of(&OuterAxis::default()).to_vec(),
+            false => self.outer.iter().rev().flat_map(bytes).collect(),
         }
-        if self.outer.is_empty() {
-            shape.extend_from_slice(bytes_of(&OuterAxis::default()));
-        }
+    }
+
+    fn tiled(&self, from: Storage, to: Storage, [source, target]: [Argument; 2]) -> Launch {
+        let tile = self.tile();
+        let tiles = [self.across.div_ceil(tile[0]), self.inner.size.div_ceil(tile[1])];
+        let mut shape = self.outer_axes();
         shape.extend_from_slice(bytes_of(&Inner {
             tiles_across: Divider::new(tiles[0]),
             tiles_inner: Divider::new(tiles[1]),
@@ -121,14 +134,20 @@ impl Transposition {
     }
 }
 
-fn kernel(from: Storage, to: Storage, outer_rank: usize, tile: [usize; 2]) -> KernelSource {
+/// The types of elements that go from one storage to another: bits where they stay what they are.
+pub(super) fn moved_types(from: Storage, to: Storage) -> [(&'static str, String); 2] {
     let (from, to) = match from == to {
         true => (from.bits_name(), to.bits_name()),
         false => (from.cuda_name(), to.cuda_name()),
     };
+    [("FROM", from.to_string()), ("TO", to.to_string())]
+}
+
+fn kernel(from: Storage, to: Storage, outer_rank: usize, tile: [usize; 2]) -> KernelSource {
+    let [from, to] = moved_types(from, to);
     let defines = vec![
-        ("FROM", from.to_string()),
-        ("TO", to.to_string()),
+        from,
+        to,
         ("OUTER_RANK", outer_rank.to_string()),
         ("TILE_ACROSS", tile[0].to_string()),
         ("TILE_INNER", tile[1].to_string()),
