@@ -28,6 +28,7 @@ mod rows;
 pub(crate) mod sgemm;
 mod sgemv;
 pub(crate) mod softmax;
+pub(crate) mod stem_conv;
 pub(crate) mod stored;
 pub(crate) mod strided_copy;
 pub(crate) mod transpose;
@@ -62,6 +63,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     sgemm::samples,
     sgemv::samples,
     softmax::samples,
+    stem_conv::samples,
     strided_copy::samples,
     transpose::samples,
 ];

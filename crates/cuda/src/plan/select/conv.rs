@@ -1,5 +1,8 @@
 //! Dense two-dimensional convolutions with constant weights, as products on tensor cores.
 
+use std::sync::Arc;
+
+use weft_device::DeviceError;
 use weft_ir::Tensor;
 use weft_ir::operators::convolution::{AxisWindow, Conv};
 use weft_ir::operators::fused::{Epilogue, FusedConv};
@@ -11,7 +14,9 @@ use crate::Storage;
 use crate::kernels::gemm::{GemmProblem, Image, Left, Operands, Right, candidates};
 use crate::kernels::naive_product::naive_product;
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
-use crate::launch::Argument;
+use crate::kernels::stem_conv::StemConv;
+use crate::kernels::stored::stored;
+use crate::launch::{Argument, Candidate, DeviceWeights};
 use crate::plan::site::{Selected, Selection, Site};
 
 /// A channels-last convolution with one group, fused or plain.
@@ -72,7 +77,7 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
             false => Argument::Input(0),
         },
         right: Argument::Weights(right),
-        bias: bias.map_or(Argument::Null, Argument::Weights),
+        bias: bias.clone().map_or(Argument::Null, Argument::Weights),
         residual: if epilogue.has_residual { Argument::Input(3) } else { Argument::Null },
         output: Argument::Output(0),
     };
@@ -95,9 +100,43 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
         all.for_each(|candidate| candidate.launches.insert(0, pad.clone()));
     }
     candidates.extend(library.convolutions(site, &shape, &epilogue)?);
+    candidates.splice(0..0, stem(site, &shape, &epilogue, bias)?);
     let reads = if epilogue.has_residual { vec![0, 3] } else { vec![0] };
     let selected = Selected::among(operator, candidates, reads);
     Ok(selected.map(|selected| Selected { reference, ..selected }))
+}
+
+/// The ways to compute a convolution of few channels straight from the image, which need no padding and no workspace; none
+/// where it is no such convolution.
+fn stem(
+    site: &Site<'_>,
+    windows: &Windows<'_>,
+    epilogue: &Epilogue,
+    bias: Option<Arc<DeviceWeights>>,
+) -> Result<Vec<Candidate>, DeviceError> {
+    let conv = StemConv {
+        images: windows.batch,
+        image: windows.image,
+        filters: windows.filters,
+        has_bias: bias.is_some(),
+        activation: epilogue.activation,
+        precision: site.precision,
+    };
+    if epilogue.has_residual || !conv.is_supported() {
+        return Ok(Vec::new());
+    }
+    let storage = site.precision.storage();
+    let pad = windows.image.pads_begin[1];
+    let form = format!("stem filters {:?} pad {pad} {storage:?}", windows.weights.shape());
+    let make = |weights: &[f32]| stored(conv.weights(weights), storage);
+    let weights = site.weights.get_or_make(windows.weights, form, make)?;
+    let operands = [
+        Argument::Input(0),
+        Argument::Weights(weights),
+        bias.map_or(Argument::Null, Argument::Weights),
+        Argument::Output(0),
+    ];
+    Ok(conv.candidates(&operands, site.chip))
 }
 
 /// The convolution that a node is, and what follows it.

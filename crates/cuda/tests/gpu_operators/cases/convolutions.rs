@@ -6,6 +6,8 @@ use weft_ir::{Attributes, Tensor};
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     plain(&mut cases);
+    stems(&mut cases);
+    windowed(&mut cases);
     transposed(&mut cases);
     fused(&mut cases);
     cases.push(normalised());
@@ -31,7 +33,7 @@ fn attributes(group: i64, strides: &[i64], pads: &[i64], dilations: &[i64]) -> A
 }
 
 fn plain(cases: &mut Vec<Case>) {
-    let images: [(&[usize], &[usize], Attributes); 12] = [
+    let images: [(&[usize], &[usize], Attributes); 14] = [
         // Dense, of awkward sizes.
         (&[1, 3, 9, 8], &[8, 3, 3, 3], attributes(1, &[2, 2], &[1, 1, 1, 1], &[1, 1])),
         (&[2, 16, 7, 7], &[24, 16, 1, 1], attributes(1, &[1, 1], &[0, 0, 0, 0], &[1, 1])),
@@ -40,6 +42,8 @@ fn plain(cases: &mut Vec<Case>) {
         (&[1, 16, 12, 12], &[16, 1, 3, 3], attributes(16, &[1, 1], &[1, 1, 1, 1], &[1, 1])),
         (&[2, 24, 9, 7], &[24, 1, 5, 5], attributes(24, &[2, 2], &[2, 2, 2, 2], &[1, 1])),
         (&[1, 17, 8, 8], &[17, 1, 3, 3], attributes(17, &[1, 1], &[2, 2, 2, 2], &[2, 2])),
+        (&[8, 96, 51, 45], &[96, 1, 3, 3], attributes(96, &[1, 1], &[1, 1, 1, 1], &[1, 1])),
+        (&[8, 96, 51, 45], &[96, 1, 3, 3], attributes(96, &[2, 2], &[0, 1, 1, 0], &[1, 1])),
         // Grouped, and depthwise with several filters.
         (&[1, 16, 6, 6], &[32, 4, 3, 3], attributes(4, &[1, 1], &[1, 1, 1, 1], &[1, 1])),
         (&[2, 6, 5, 5], &[9, 2, 3, 3], attributes(3, &[2, 1], &[1, 0, 1, 0], &[1, 1])),
@@ -61,6 +65,48 @@ fn plain(cases: &mut Vec<Case>) {
     }
     let computed = [floats(&[1, 4, 6, 6]), floats(&[3, 4, 3, 3]), floats(&[3])];
     cases.push(one("Conv", &computed, none()));
+}
+
+/// First convolutions: few channels, windows that move by two pixels, with and without bias and activation.
+fn stems(cases: &mut Vec<Case>) {
+    let two = |pads: &[i64]| attributes(1, &[2, 2], pads, &[1, 1]);
+    let images: [(&[usize], &[usize], Attributes); 11] = [
+        (&[1, 3, 40, 40], &[64, 3, 7, 7], two(&[3, 3, 3, 3])),
+        (&[3, 3, 33, 37], &[64, 3, 7, 7], two(&[3, 3, 3, 3])),
+        (&[1, 3, 36, 44], &[32, 3, 3, 3], two(&[1, 1, 1, 1])),
+        (&[3, 3, 19, 70], &[30, 3, 3, 3], two(&[0, 0, 1, 1])),
+        (&[1, 3, 23, 22], &[96, 3, 5, 5], two(&[2, 2, 2, 2])),
+        (&[3, 4, 17, 18], &[8, 4, 3, 3], two(&[1, 0, 0, 1])),
+        (&[1, 1, 28, 30], &[8, 1, 5, 5], two(&[2, 1, 2, 1])),
+        (&[2, 2, 11, 13], &[33, 2, 3, 5], attributes(1, &[1, 1], &[1, 2, 1, 2], &[1, 1])),
+        (&[1, 3, 20, 21], &[24, 3, 2, 3], attributes(1, &[3, 2], &[1, 1, 0, 0], &[1, 1])),
+        // Few more channels, with windows of one pixel.
+        (&[2, 24, 15, 17], &[144, 24, 1, 1], attributes(1, &[1, 1], &[0, 0, 0, 0], &[1, 1])),
+        (&[1, 20, 9, 20], &[52, 20, 1, 1], attributes(1, &[2, 2], &[0, 0, 0, 0], &[1, 1])),
+    ];
+    for (image, kernel, attributes) in images {
+        let bias = weights(&kernel[..1]);
+        let operands = [floats(image), filters(kernel), bias];
+        cases.push(one("Conv", &operands[..2], attributes.clone()));
+        let mut stem = CaseBuilder::new(OPSET);
+        let given: Vec<_> = operands.iter().map(|operand| stem.operand(operand).unwrap()).collect();
+        let conv = stem.node("Conv", &given, attributes);
+        let active = stem.node("Relu", &[conv], none());
+        cases.push(stem.finish(&format!("a stem of {image:?} and {kernel:?}, active"), &[active]));
+    }
+}
+
+/// Channels that fill whole steps of a sum, of images that are not square, with pads and strides that differ.
+fn windowed(cases: &mut Vec<Case>) {
+    for channels in [64, 128] {
+        for (kernel, strides, pads) in
+            [([3, 3], [2, 1], [1, 0, 0, 2]), ([1, 3], [1, 2], [0, 1, 1, 0])]
+        {
+            let operands =
+                [floats(&[2, channels, 9, 14]), filters(&[72, channels, kernel[0], kernel[1]])];
+            cases.push(one("Conv", &operands, attributes(1, &strides, &pads, &[1, 1])));
+        }
+    }
 }
 
 fn transposed(cases: &mut Vec<Case>) {
