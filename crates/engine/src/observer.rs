@@ -50,6 +50,11 @@ pub trait Observer: Send + Sync {
         let _ = partitions;
     }
 
+    /// A member of a group is served apart from the others for so long, since it holds them up.
+    fn evicted(&self, model: ModelKey, length: Duration) {
+        let _ = (model, length);
+    }
+
     /// A partition could not be prepared, and what served before goes on.
     fn preparation_failed(&self, why: &str) {
         let _ = why;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weft_device::{DeviceError, Urgency};
 use weft_scheduler::{
@@ -49,6 +50,8 @@ pub(crate) struct Effects {
     pub(crate) plans: Vec<LayoutTask>,
     /// The partitions that are active, where some have become so.
     pub(crate) repartitioned: Option<Vec<UnitMask>>,
+    /// Members of groups that are served apart from now on, and for how long.
+    pub(crate) evicted: Vec<(ModelKey, Duration)>,
     pub(crate) wakes: Vec<Time>,
 }
 
@@ -284,6 +287,10 @@ impl Service {
             Action::Plan(task) => {
                 self.outstanding += 1;
                 effects.plans.push(*task);
+            }
+            Action::Evicted { model, until } => {
+                let length = Duration::from_nanos(until.since(now).nanos());
+                effects.evicted.push((self.models[model.index()].key, length));
             }
             Action::WakeAt(at) => effects.wakes.push(at),
         }

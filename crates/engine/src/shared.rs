@@ -155,13 +155,16 @@ impl Shared {
     }
 
     fn perform(&self, generation: Generation, effects: Effects) {
-        let Effects { answers, jobs, preparations, discards, plans, repartitioned, wakes } =
+        let Effects { answers, jobs, preparations, discards, plans, repartitioned, evicted, wakes } =
             effects;
         for (station, job) in jobs {
             station.run(job);
         }
         if let Some(partitions) = repartitioned {
             self.observer.repartitioned(&partitions);
+        }
+        for (model, length) in evicted {
+            self.observer.evicted(model, length);
         }
         for at in wakes {
             self.alarm.set(self.clock, at);

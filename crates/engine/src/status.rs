@@ -65,6 +65,8 @@ pub struct ModelStatus {
     pub slo: Option<Slo>,
     /// The group that it is a member of.
     pub group: Option<GroupId>,
+    /// It is served apart from its group, since it held the others up.
+    pub is_evicted: bool,
     /// Rows that wait to be run.
     pub waiting: usize,
     /// Rows that have come each second of late, where the policy follows that.
@@ -113,6 +115,7 @@ fn models(service: &Service, now: Time) -> Vec<ModelStatus> {
         model: model.key,
         slo: model.served.slo,
         group: model.served.group,
+        is_evicted: service.policy.is_evicted(ModelId(id), now),
         waiting: service.queued(model.key),
         rate_per_s: service.policy.rate_per_s(ModelId(id), now),
     };

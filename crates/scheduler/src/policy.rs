@@ -81,6 +81,14 @@ pub enum Action {
     },
     /// Drop a request that was accepted: its deadline can no longer be met.
     Shed(RequestId),
+    /// Know that a member of a group is served apart from the others until an instant, since it holds them up. Nothing is to
+    /// be done about it.
+    Evicted {
+        /// The member.
+        model: ModelId,
+        /// When it is let back.
+        until: Time,
+    },
     /// Solve a task that takes longer than decisions may, beside what is served.
     Plan(Box<LayoutTask>),
     /// Ask to be woken.
@@ -120,6 +128,12 @@ pub trait Policy: Send {
     fn rate_per_s(&self, model: ModelId, now: Time) -> Option<f64> {
         let _ = (model, now);
         None
+    }
+
+    /// Whether a member of a group is served apart from the others at present.
+    fn is_evicted(&self, model: ModelId, now: Time) -> bool {
+        let _ = (model, now);
+        false
     }
 
     /// How large its partitions are; `None` where it knows no layouts, or has none yet.

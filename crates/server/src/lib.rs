@@ -33,8 +33,8 @@ mod tls;
 mod tuning;
 
 pub use admin::{
-    LatencyDocument, MemoryDocument, ModelDocument, ObjectiveDocument, PartitionDocument,
-    PredictionDocument, RunningDocument, StatusDocument,
+    LatencyDocument, MembershipDocument, MemoryDocument, ModelDocument, ObjectiveDocument,
+    PartitionDocument, PredictionDocument, RunningDocument, StatusDocument,
 };
 pub use error::{ServeError, StartError};
 pub use library::{Library, LoadModel, Loader, Look, ProfileStore};

@@ -31,6 +31,7 @@ fn main() {
             weight: 1.0,
             priority: 0,
             group: None,
+            late: None,
         })
         .collect();
     let world = World {

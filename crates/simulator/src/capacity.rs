@@ -86,6 +86,7 @@ mod tests {
             weight: 1.0,
             priority: 0,
             group: None,
+            late: None,
         };
         World {
             models: vec![model],

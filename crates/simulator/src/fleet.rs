@@ -235,6 +235,7 @@ mod tests {
             weight: 1.0,
             priority: 0,
             group: None,
+            late: None,
         };
         World {
             models: rates.iter().map(model).collect(),

@@ -33,6 +33,9 @@ pub trait Observer {
     /// A request was dropped that had been accepted.
     fn shed(&mut self, request: &Request, now: Time) {}
 
+    /// A member of a group is served apart from the others until an instant.
+    fn evicted(&mut self, model: ModelId, now: Time, until: Time) {}
+
     /// A launch has ended, and its requests are answered.
     fn executed(&mut self, executed: Executed<'_>) {}
 

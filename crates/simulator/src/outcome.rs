@@ -17,6 +17,8 @@ pub struct ModelOutcome {
     pub refused: u64,
     /// Dropped after they were accepted.
     pub shed: u64,
+    /// How often it was evicted from the batches of its group.
+    pub evictions: u64,
     /// Of those answered.
     pub latencies: Histogram,
 }
@@ -39,6 +41,7 @@ impl ModelOutcome {
         self.late += other.late;
         self.refused += other.refused;
         self.shed += other.shed;
+        self.evictions += other.evictions;
         self.latencies.merge(&other.latencies);
     }
 

@@ -12,6 +12,7 @@ use crate::arrivals::Arrivals;
 use crate::closed_loop::Clients;
 use crate::durations::Durations;
 use crate::event_queue::EventQueue;
+use crate::lateness::TimeLeft;
 use crate::load::Load;
 use crate::observer::{Executed, Observer};
 use crate::open_requests::OpenRequests;
@@ -81,6 +82,8 @@ struct Run<'a, O> {
     policy: &'a mut dyn Policy,
     observer: &'a mut O,
     sources: Vec<Source>,
+    /// By model; `None` for best effort.
+    time_left: Vec<Option<TimeLeft>>,
     /// The next request of each model, or of each client; apart from all else, since nearly all that happens is this.
     arrivals: EventQueue<ModelId>,
     queue: EventQueue<Happening>,
@@ -102,12 +105,17 @@ struct Run<'a, O> {
 impl<'a, O: Observer> Run<'a, O> {
     fn new(world: &'a World, policy: &'a mut dyn Policy, observer: &'a mut O) -> Self {
         let models = world.models.iter().zip(0..);
-        let sources = models.map(|(model, index)| Source::new(&model.load, world.seed, index));
+        let sources =
+            models.clone().map(|(model, index)| Source::new(&model.load, world.seed, index));
+        let time_left = models.map(|(model, index)| {
+            Some(TimeLeft::new(model.slo?.latency, model.late, world.seed, index))
+        });
         Self {
             world,
             policy,
             observer,
             sources: sources.collect(),
+            time_left: time_left.collect(),
             arrivals: EventQueue::new(),
             queue: EventQueue::new(),
             open: OpenRequests::default(),
@@ -239,8 +247,8 @@ impl<'a, O: Observer> Run<'a, O> {
         self.last_activity = now;
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        let slo = self.world.models[model.index()].slo;
-        let deadline = slo.map_or(Time::NEVER, |slo| now + slo.latency);
+        let time_left = self.time_left[model.index()].as_mut();
+        let deadline = time_left.map_or(Time::NEVER, |left| now + left.draw());
         let request = Request { id, model, arrived: now, deadline };
         self.open.add(request);
         self.outcome.models[model.index()].arrived += 1;
@@ -330,6 +338,10 @@ impl<'a, O: Observer> Run<'a, O> {
                 let found = Box::new(task.solve());
                 let until = now + self.beside(self.world.planning);
                 self.queue.put(until, Happening::Planned(found));
+            }
+            Action::Evicted { model, until } => {
+                self.outcome.models[model.index()].evictions += 1;
+                self.observer.evicted(model, now, until);
             }
             Action::WakeAt(at) => self.queue.put(at.max(now), Happening::Wake),
         }

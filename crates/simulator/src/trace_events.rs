@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use weft_scheduler::{PartitionId, Refusal, Request, Span, Time, UnitMask};
+use weft_scheduler::{ModelId, PartitionId, Refusal, Request, Span, Time, UnitMask};
 
 use crate::observer::{Executed, Observer};
 
@@ -166,6 +166,18 @@ impl<W: Write> Observer for TraceEvents<W> {
         self.count(now);
     }
 
+    fn evicted(&mut self, model: ModelId, now: Time, until: Time) {
+        let process = self.executions.number;
+        for (phase, at) in [("b", now), ("e", until)] {
+            let name = &self.names[model.index()];
+            self.event(&format!(
+                r#""ph":"{phase}","pid":{process},"ts":{:.3},"id":{},"name":{name},"cat":"evicted""#,
+                us(at),
+                model.0
+            ));
+        }
+    }
+
     fn executed(&mut self, executed: Executed<'_>) {
         let (process, track) = self.track(Group::Executions, executed.units);
         let (from, length) = (us(executed.start), executed.end.since(executed.start).us());
@@ -244,7 +256,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weft_scheduler::{ModelId, RequestId};
+    use weft_scheduler::RequestId;
 
     use super::*;
 

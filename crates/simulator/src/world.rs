@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_scheduler::plan::Slo;
 use weft_scheduler::{GroupId, ModelId, Profile, ServedDevice, ServedModel, Span, Time};
 
+use crate::lateness::Lateness;
 use crate::load::Load;
 
 /// One model and its requests.
@@ -25,6 +26,8 @@ pub struct SimulatedModel {
     /// The group that it is a member of, whose requests can run together: all of a group have the same profile, objective
     /// and priority.
     pub group: Option<GroupId>,
+    /// How its requests come late, if they do.
+    pub late: Option<Lateness>,
 }
 
 /// One device, its models and its imperfections.

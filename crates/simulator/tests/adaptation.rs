@@ -25,6 +25,7 @@ fn model(serial_us: f64, item_us: f64, slo_us: f64, load: Load) -> SimulatedMode
         weight: 1.0,
         priority: 0,
         group: None,
+        late: None,
     }
 }
 

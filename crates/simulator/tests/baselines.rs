@@ -35,6 +35,7 @@ impl Shape {
             weight: 1.0,
             priority: 0,
             group: None,
+            late: None,
         }
     }
 }

@@ -21,6 +21,7 @@ fn model(us: f64, rate_per_s: f64, slo_us: Option<f64>) -> SimulatedModel {
         weight: 1.0,
         priority: 0,
         group: None,
+        late: None,
     }
 }
 

@@ -44,6 +44,7 @@ impl Tenant {
             weight: self.weight,
             priority: self.priority,
             group: None,
+            late: None,
         }
     }
 }

@@ -31,6 +31,7 @@ fn world(rates: &[f64], are_grouped: bool, seed: u64) -> World {
         weight: 1.0,
         priority: 0,
         group: are_grouped.then_some(GroupId(0)),
+        late: None,
     };
     World {
         models: rates.iter().map(model).collect(),

@@ -29,6 +29,7 @@ fn world(load: f64, noise: f64, can_interrupt: bool) -> World {
             weight: 1.0,
             priority: 0,
             group: None,
+            late: None,
         }
     };
     World {

@@ -58,6 +58,7 @@ fn world(kind: Kind, seed: u64) -> World {
             weight: 1.0,
             priority: 0,
             group: None,
+            late: None,
         }
     };
     World {

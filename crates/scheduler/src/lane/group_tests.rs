@@ -80,3 +80,57 @@ fn best_effort_of_a_group_shares_batches_by_weight() {
     let is_near = |count: i32, expected: i32| (count - expected).abs() <= 8;
     assert!(is_near(had[0], 96) && is_near(had[1], 32) && is_near(had[2], 32), "{had:?}");
 }
+
+#[test]
+fn what_is_apart_runs_alone_and_only_where_there_is_nothing_else_to_do() {
+    let mut lane = lane();
+    let apart = |lane: &mut Lane, it: Request| {
+        let prospect = lane.prospect_apart(&it, it.arrived, &EXACT).unwrap();
+        lane.admit(it, prospect)
+    };
+    // Nothing runs: two that come together are one batch, which nobody else is in.
+    apart(&mut lane, request(0, 1, 0.0, 30.0)).unwrap();
+    apart(&mut lane, request(1, 1, 0.0, 30.0)).unwrap();
+    admit(&mut lane, request(2, 0, 0.0, 100.0), &EXACT).unwrap();
+    let over_share = |predicted| Err(Refusal::OverShare { predicted: Span::from_us(predicted) });
+    let waits = apart(&mut lane, request(3, 1, 0.0, 100.0));
+    assert!(matches!(waits, Err(Refusal::OverShare { .. })), "another waits: {waits:?}");
+    assert_eq!(launched(&mut lane, 0.0), [0, 1]);
+    assert_eq!(launched(&mut lane, 12.0), [2]);
+    // One of the group runs.
+    assert_eq!(apart(&mut lane, request(4, 1, 13.0, 100.0)), over_share(21.0));
+    lane.set_busy_until(at(23.0));
+    let hopeless = apart(&mut lane, request(5, 1, 23.0, 24.0));
+    assert!(matches!(hopeless, Err(Refusal::TooLate { .. })), "{hopeless:?}");
+    apart(&mut lane, request(6, 1, 23.0, 100.0)).unwrap();
+    assert_eq!((launched(&mut lane, 23.0), lane.waiting()), (vec![6], 0));
+}
+
+#[test]
+fn a_late_request_is_told_to_keep_others_out_of_its_batch() {
+    let slo = Some(Span::from_us(100.0));
+    let lane = || Lane::new([0, 1, 2].map(|id| LaneModel { slo, ..member(id) }), 100);
+    let held_up_by = |lane: &Lane, it: Request| {
+        let prospect = lane.prospect(&it, it.arrived, &EXACT).unwrap();
+        lane.held_up_by(&it, &prospect, it.arrived, &EXACT)
+    };
+    // Two take 12, and three 13.
+    let mut late = lane();
+    admit(&mut late, request(0, 0, 0.0, 100.0), &EXACT).unwrap();
+    admit(&mut late, request(1, 1, 0.0, 12.5), &EXACT).unwrap();
+    assert_eq!(held_up_by(&late, request(2, 2, 0.0, 100.0)), Some(ModelId(1)));
+    assert_eq!(held_up_by(&late, request(2, 1, 0.0, 100.0)), None, "its own request");
+    assert_eq!(held_up_by(&late, request(2, 2, 0.0, 80.0)), None, "late itself");
+    // There is time for one more.
+    let mut in_time = lane();
+    admit(&mut in_time, request(0, 0, 0.0, 100.0), &EXACT).unwrap();
+    admit(&mut in_time, request(1, 1, 0.0, 13.0), &EXACT).unwrap();
+    assert_eq!(held_up_by(&in_time, request(2, 2, 0.0, 100.0)), None);
+    // A batch that is full, or bound by a punctual request, keeps others out by itself.
+    let mut full = lane();
+    for id in 0..4 {
+        let deadline = if id == 1 { 14.0 } else { 100.0 };
+        admit(&mut full, request(id, id as u32 % 2, 0.0, deadline), &EXACT).unwrap();
+    }
+    assert_eq!(held_up_by(&full, request(4, 2, 0.0, 100.0)), None);
+}

@@ -84,7 +84,7 @@ impl Lane {
 
     fn choice(&mut self, now: Time, latency: &impl BatchLatency) -> Choice {
         let first = self.agenda.upcoming[0];
-        let Queue { model, requests: queue } = &self.queues[first.place];
+        let Queue { model, requests: queue, .. } = &self.queues[first.place];
         let most_urgent = queue[0].deadline;
         let alone = latency.of(*model, 1);
         if now + alone > most_urgent {
@@ -134,7 +134,7 @@ impl Lane {
     /// These batches with the first cut to `count` requests.
     fn cut(&self, batches: &[Upcoming], count: u32, latency: &impl BatchLatency) -> Agenda {
         let first = batches[0];
-        let Queue { model, requests: queue } = &self.queues[first.place];
+        let Queue { model, requests: queue, .. } = &self.queues[first.place];
         let part = |from: u32, count: u32| {
             (earliest(queue, from as usize, count as usize), cost(latency, *model, count))
         };
@@ -145,7 +145,7 @@ impl Lane {
 
     /// The first batch of the agenda without the request that is first in it; perhaps empty.
     fn without_first_request(&self, first: Upcoming, latency: &impl BatchLatency) -> Upcoming {
-        let Queue { model, requests: queue } = &self.queues[first.place];
+        let Queue { model, requests: queue, .. } = &self.queues[first.place];
         let count = first.count - 1;
         let deadline = earliest(queue, 1, count as usize);
         Upcoming { count, deadline, cost: cost(latency, *model, count), ..first }
@@ -156,7 +156,7 @@ impl Lane {
         let begin = Outlook::from(now, 0.0);
         loop {
             let first = self.agenda.upcoming[0];
-            let Queue { model, requests: queue } = &self.queues[first.place];
+            let Queue { model, first: member, requests: queue, .. } = &self.queues[first.place];
             if first.count >= latency.largest_batch(*model) {
                 return;
             }
@@ -165,7 +165,7 @@ impl Lane {
             let index = next + 1;
             let later = self.agenda.upcoming[index];
             let grown = cost(latency, *model, first.count + 1);
-            if grown.duration > self.shares.longest(first.place) {
+            if grown.duration > self.shares.longest(*member) {
                 return;
             }
             let shrunk = cost(latency, *model, later.count - 1);

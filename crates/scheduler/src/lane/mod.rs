@@ -10,7 +10,9 @@
 //! # Groups
 //!
 //! Models that are members of one group share batches: in all of this they are one model with one queue ([`queues`]). How
-//! much each may have of it is its own matter ([`shares`]).
+//! much each may have of it is its own matter ([`shares`]). Requests that came late keep others out of their batch
+//! ([`holding`]); those of a member that is [apart](Lane::prospect_apart) have a queue of their own, and run only where the
+//! lane has nothing else to do.
 //!
 //! # Blocking
 //!
@@ -25,6 +27,7 @@ mod batch_latency;
 mod best_effort;
 #[cfg(test)]
 mod group_tests;
+mod holding;
 mod interruption;
 #[cfg(test)]
 mod interruption_tests;
@@ -49,7 +52,7 @@ use crate::policy::Refusal;
 use crate::request::Request;
 use crate::time::{Span, Time};
 
-use agenda::{Agenda, Newcomer, Spot};
+use agenda::{Agenda, Newcomer, Spot, Upcoming};
 use best_effort::BestEffort;
 use interruption::Occupant;
 use outlook::{Cost, Outlook};
@@ -152,7 +155,36 @@ impl Lane {
         latency: &impl BatchLatency,
     ) -> Option<Prospect> {
         let member = self.queues.member(request.model)?;
-        let place = self.queues.place(member);
+        Some(self.prospect_at(self.queues.place(member), member, request, now, latency))
+    }
+
+    /// The same for a member of a group that shares no batches with it at present. What it must leave to others is all of
+    /// the lane's time but for what nobody else asks for: it is taken in only where nothing runs and nothing else waits.
+    pub fn prospect_apart(
+        &self,
+        request: &Request,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Option<Prospect> {
+        let member = self.queues.member(request.model)?;
+        let place = self.queues.place_apart(member);
+        let mut prospect = self.prospect_at(place, member, request, now, latency);
+        let is_own = |batch: &Upcoming| batch.is_of(place);
+        let is_idle = self.free_at(now) == now && self.agenda.upcoming.iter().all(is_own);
+        if prospect.spot.is_some() && !is_idle {
+            prospect.claim = Time::NEVER;
+        }
+        Some(prospect)
+    }
+
+    fn prospect_at(
+        &self,
+        place: usize,
+        member: usize,
+        request: &Request,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Prospect {
         let queue = &self.queues[place];
         let model = queue.model;
         let mut newcomer = Newcomer {
@@ -167,7 +199,7 @@ impl Lane {
             let after = self.begin(now).after(self.agenda.all()).at;
             let finish = after + self.best_effort.work(model, latency);
             let added = latency.of(model, 1);
-            return Some(Prospect { finish, claim: finish, added, newcomer, spot: None });
+            return Prospect { finish, claim: finish, added, newcomer, spot: None };
         }
         let (largest, spread) = (latency.largest_batch(model), latency.spread(model));
         let longest = self.shares.longest(member);
@@ -179,7 +211,10 @@ impl Lane {
         // A lane that has nothing to do serves whoever comes.
         if self.waiting > 0 || self.free_at(now) > now {
             let time_left = request.deadline.since(now);
-            newcomer.headroom = self.shares.headroom(member, time_left, &self.agenda.upcoming);
+            let waiting = self.agenda.upcoming.iter().filter(|batch| !batch.is_paused);
+            let waiting =
+                waiting.map(|batch| (self.queues[batch.place].first, batch.cost.duration));
+            newcomer.headroom = self.shares.headroom(member, time_left, waiting);
         }
         let alone = cost_of(1).unwrap_or_default();
         let interruption = self.interruption(&newcomer, alone, now);
@@ -191,15 +226,17 @@ impl Lane {
             Spot::New(..) | Spot::Interrupting { .. } => newcomer.headroom.opening,
         };
         let added = self.agenda.added(spot);
-        Some(Prospect { finish, claim: finish + left, added, newcomer, spot: Some(spot) })
+        Prospect { finish, claim: finish + left, added, newcomer, spot: Some(spot) }
     }
 
     /// Takes in a request whose prospect was asked for just now, or says why not: it would be late, there is no room, or
     /// what room there is must be left to others.
     pub fn admit(&mut self, request: Request, prospect: Prospect) -> Result<(), Refusal> {
         let outcome = self.judge(&request, &prospect);
-        if prospect.spot.is_some() {
-            self.shares.observe_arrival(prospect.newcomer.member, outcome.is_err());
+        let Newcomer { member, place, .. } = prospect.newcomer;
+        // What is refused to who is apart says nothing of the lane.
+        if prospect.spot.is_some() && place == self.queues.place(member) {
+            self.shares.observe_arrival(member, outcome.is_err());
         }
         outcome?;
         self.waiting += 1;

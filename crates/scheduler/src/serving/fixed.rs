@@ -41,6 +41,10 @@ impl Policy for FixedServing {
         self.serving.latency().error_overall()
     }
 
+    fn is_evicted(&self, model: ModelId, now: Time) -> bool {
+        self.serving.is_evicted(model, now)
+    }
+
     fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
         match event {
             Event::Started => {

@@ -4,6 +4,7 @@ mod certainty;
 mod fixed;
 mod latencies;
 mod partition;
+mod stragglers;
 
 pub use fixed::FixedServing;
 pub(crate) use latencies::LatencyTables;
@@ -22,6 +23,7 @@ use crate::unit_mask::UnitMask;
 use certainty::Certainty;
 use latencies::Conditions;
 use partition::{Running, Served, State};
+use stragglers::Stragglers;
 
 /// How much of the distance to the memory's present load is gone with each launch.
 const STRETCH_WEIGHT: f64 = 0.05;
@@ -70,6 +72,7 @@ pub struct Serving {
     partitions: Vec<Served>,
     /// By model: the partitions that serve it, by their places.
     routes: Vec<Vec<usize>>,
+    stragglers: Stragglers,
     next_launch: u64,
 }
 
@@ -102,6 +105,7 @@ impl Serving {
             conditions,
             partitions: Vec::new(),
             routes: vec![Vec::new(); models],
+            stragglers: Stragglers::new(device),
             next_launch: 0,
             device: device.clone(),
             tables,
@@ -111,6 +115,16 @@ impl Serving {
     /// What is known about latencies by now.
     pub fn latency(&self) -> &LatencyFunction {
         &self.latency
+    }
+
+    /// Members of groups that hold the others up are left among them.
+    pub fn keep_stragglers(&mut self) {
+        self.stragglers.watch_nobody();
+    }
+
+    /// Whether a member of a group is served apart from the others.
+    pub fn is_evicted(&self, model: ModelId, now: Time) -> bool {
+        self.stragglers.is_evicted(model, now)
     }
 
     /// Whether a partition serves, or still ends what it runs.
@@ -202,16 +216,17 @@ impl Serving {
         }
     }
 
-    /// Takes in requests of one model that came together, and runs what can run; counts those that are refused.
+    /// Takes in requests of one model that came together, and runs what can run; counts those that are refused, unless it is
+    /// evicted.
     pub fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) -> u32 {
         let mut refused = 0;
         let mut reached: Vec<usize> = Vec::new();
         for &request in requests {
-            match self.route(request, now) {
+            match self.route(request, now, actions) {
                 Ok(place) if reached.contains(&place) => {}
                 Ok(place) => reached.push(place),
                 Err(why) => {
-                    refused += 1;
+                    refused += u32::from(!self.is_evicted(request.model, now));
                     actions.push(Action::Refuse { request: request.id, why });
                 }
             }
@@ -221,10 +236,23 @@ impl Serving {
     }
 
     /// Puts a request into the lane where it costs the least; where that is too late, it is too late everywhere.
-    fn route(&mut self, request: Request, now: Time) -> Result<usize, Refusal> {
+    fn route(
+        &mut self,
+        request: Request,
+        now: Time,
+        actions: &mut Vec<Action>,
+    ) -> Result<usize, Refusal> {
         let (prospect, place) = self.cheapest(&request, now).ok_or(Refusal::NotServed)?;
+        let served = &self.partitions[place];
+        let latency = served.latencies.under(&self.conditions);
+        if let Some(holder) = served.lane.held_up_by(&request, &prospect, now, &latency) {
+            self.strike(holder, now, actions);
+        }
         let lane = &mut self.partitions[place].lane;
         let outcome = lane.admit(request, prospect);
+        if outcome.is_ok() {
+            self.stragglers.accepted(request.model, now);
+        }
         if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
             let index = self.conditions.index(request.model);
             self.conditions.certainties[index].observe_refused_alone();
@@ -236,10 +264,15 @@ impl Serving {
     /// are predicted to answer it in time; where none is, the one that answers first. A small partition that is in time thus
     /// leaves a large one to those who need it, and a batch that is gathered anyway is joined.
     fn cheapest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
+        let is_apart = self.is_evicted(request.model, now);
         let prospect = |&place: &usize| {
             let served = &self.partitions[place];
             let latency = served.latencies.under(&self.conditions);
-            Some((served.lane.prospect(request, now, &latency)?, place))
+            let prospect = match is_apart {
+                true => served.lane.prospect_apart(request, now, &latency),
+                false => served.lane.prospect(request, now, &latency),
+            };
+            Some((prospect?, place))
         };
         let prospects = self.routes[request.model.index()].iter().filter_map(prospect);
         prospects.min_by_key(|&(prospect, place)| {
@@ -258,7 +291,7 @@ impl Serving {
         if let Some(ended) = served.paused.take_if(|paused| paused.launch == launch) {
             // It ended before it noticed. How long it took says nothing, since it shared its units.
             served.lane.take_paused();
-            self.learn_promises(&ended, now);
+            self.learn_promises(&ended, now, actions);
             return;
         }
         let Some(running) = served.running.take() else { return };
@@ -272,7 +305,7 @@ impl Serving {
         let index = self.conditions.index(running.model);
         self.conditions.corrections[index] = self.latency.correction(running.model);
         self.conditions.spreads[index] = self.latency.spread(running.model);
-        self.learn_promises(&running, now);
+        self.learn_promises(&running, now, actions);
         let served = &mut self.partitions[place];
         if served.state == State::Leaving && !served.resume(now) {
             self.give_units(now, actions);
@@ -284,11 +317,22 @@ impl Serving {
         }
     }
 
-    fn learn_promises(&mut self, ended: &Running, now: Time) {
-        let late = ended.requests.iter().filter(|request| now > request.deadline).count();
+    fn learn_promises(&mut self, ended: &Running, now: Time, actions: &mut Vec<Action>) {
+        let late = ended.requests.iter().filter(|request| now > request.deadline);
+        let mut missed: Vec<ModelId> = late.map(|request| request.model).collect();
         let index = self.conditions.index(ended.model);
         let certainty = &mut self.conditions.certainties[index];
-        certainty.observe(ended.requests.len() - late, late);
+        certainty.observe(ended.requests.len() - missed.len(), missed.len());
+        missed.sort_unstable();
+        missed.dedup();
+        missed.into_iter().for_each(|model| self.strike(model, now, actions));
+    }
+
+    /// A member holds the others of its group up, or misses.
+    fn strike(&mut self, model: ModelId, now: Time, actions: &mut Vec<Action>) {
+        if let Some(until) = self.stragglers.strike(model, now) {
+            actions.push(Action::Evicted { model, until });
+        }
     }
 
     fn launch(&mut self, place: usize, now: Time, actions: &mut Vec<Action>) {
@@ -310,7 +354,9 @@ impl Serving {
             actions.push(Action::Shed(late.id));
             let index = self.conditions.leads[late.model.index()].index();
             self.conditions.certainties[index].observe(0, 1);
+            self.strike(late.model, now, actions);
         }
+        let served = &mut self.partitions[place];
         let Some(batch) = batch else {
             served.resume(now);
             return;

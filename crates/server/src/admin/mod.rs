@@ -10,8 +10,8 @@ mod trace;
 mod tuning;
 
 pub use status_document::{
-    LatencyDocument, MemoryDocument, ModelDocument, ObjectiveDocument, PartitionDocument,
-    PredictionDocument, RunningDocument, StatusDocument,
+    LatencyDocument, MembershipDocument, MemoryDocument, ModelDocument, ObjectiveDocument,
+    PartitionDocument, PredictionDocument, RunningDocument, StatusDocument,
 };
 
 use std::convert::Infallible;

@@ -24,6 +24,7 @@ pub(super) fn write(office: &Office) -> String {
     // What is asked for in the name of no model never reaches the engine.
     let models: Vec<&Counted> = all.iter().filter(|(name, _)| name != UNKNOWN).collect();
     executions(&mut page, &models);
+    evictions(&mut page, &models);
     objectives(&mut page, &models);
     units(&mut page, office, &models);
     server(&mut page, office);
@@ -72,6 +73,12 @@ fn executions(page: &mut Exposition, models: &[&Counted]) {
         if counts.fused_rows > 0 {
             page.value(FUSED_ROWS, &[("model", name)], counts.fused_rows as f64);
         }
+    }
+}
+
+fn evictions(page: &mut Exposition, models: &[&Counted]) {
+    for (name, counts) in models.iter().filter(|(_, counts)| counts.evictions > 0) {
+        page.value(GROUP_EVICTIONS, &[("model", name)], counts.evictions as f64);
     }
 }
 
@@ -126,6 +133,8 @@ fn units(page: &mut Exposition, office: &Office, models: &[&Counted]) {
     let groups: BTreeSet<GroupId> = grouped.clone().collect();
     page.value(GROUPS, &[], groups.len() as f64);
     page.value(GROUP_MEMBERS, &[], grouped.count() as f64);
+    let evicted = engine.models.iter().filter(|model| model.is_evicted).count();
+    page.value(GROUP_EVICTED_MEMBERS, &[], evicted as f64);
     let fused = office.serving.models.metrics().fused_launches();
     page.value(FUSED_LAUNCHES, &[], fused as f64);
     page.value(UNITS, &[], f64::from(engine.units));

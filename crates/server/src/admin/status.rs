@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use weft_engine::{EngineStatus, PartitionStatus};
+use weft_scheduler::GroupId;
 use weft_scheduler::plan::Slo;
 
 use super::Office;
 use super::recent::Lately;
 use super::status_document::{
-    LatencyDocument, MemoryDocument, ModelDocument, ObjectiveDocument, PartitionDocument,
-    PredictionDocument, RunningDocument, StatusDocument,
+    LatencyDocument, MembershipDocument, MemoryDocument, ModelDocument, ObjectiveDocument,
+    PartitionDocument, PredictionDocument, RunningDocument, StatusDocument,
 };
 use crate::inference::Serving;
 use crate::metrics::{ModelCounts, Outcome, Process};
@@ -88,6 +89,8 @@ fn states(serving: &Serving) -> BTreeMap<String, ModelState> {
 #[derive(Clone, Copy, Default)]
 pub(super) struct OfEngine {
     pub(super) slo: Option<Slo>,
+    pub(super) group: Option<GroupId>,
+    pub(super) is_evicted: bool,
     pub(super) waiting: usize,
     pub(super) units_held: u32,
 }
@@ -105,6 +108,8 @@ impl ByName {
             let held = partitions.filter(|partition| partition.models.contains(&model.model));
             let of = by_name.0.entry(entry.name.clone()).or_default();
             of.slo = of.slo.or(model.slo);
+            of.group = of.group.or(model.group);
+            of.is_evicted |= model.is_evicted;
             of.waiting += model.waiting;
             of.units_held += held.map(|partition| partition.units.len()).sum::<u32>();
         }
@@ -157,6 +162,11 @@ fn model(
         latency: at(0.5).zip(at(0.99)).map(|(p50_ms, p99_ms)| LatencyDocument { p50_ms, p99_ms }),
         queue_rows: engine.waiting,
         batch_rows: ratio(counts.batch_rows.sum, counts.batch_rows.total()),
+        group: engine.group.map(|group| MembershipDocument {
+            id: group.0,
+            launch_rows: ratio(counts.fused_launch_rows, counts.fused_launches),
+            is_evicted: engine.is_evicted,
+        }),
         units_held: engine.units_held,
         units_asked: lately.units_asked(ever),
         prediction_error: ratio(counts.error_unit_ns, counts.expected_unit_ns),

@@ -112,6 +112,9 @@ pub struct ModelDocument {
     pub queue_rows: usize,
     /// Entries of a recent batch, on average.
     pub batch_rows: Option<f64>,
+    /// The group that it is in.
+    #[serde(default)]
+    pub group: Option<MembershipDocument>,
     /// Units of the partitions that have it ready.
     pub units_held: u32,
     /// Units that the recent load would keep busy.
@@ -122,6 +125,17 @@ pub struct ModelDocument {
     pub requests: BTreeMap<String, u64>,
     /// Refused requests by reason since the server started.
     pub refusals: BTreeMap<String, u64>,
+}
+
+/// A model's place in a group of models that differ in their weights alone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MembershipDocument {
+    /// The same for all members.
+    pub id: u32,
+    /// Entries of a recent launch that had some of the model's, on average, whosever they were.
+    pub launch_rows: Option<f64>,
+    /// It is served apart from the others, since it held them up.
+    pub is_evicted: bool,
 }
 
 /// A latency objective.

@@ -64,7 +64,9 @@ async fn watch_queues(serving: &Serving, trace: &mut Trace<'_>) {
     loop {
         looks.tick().await;
         let now = Instant::now();
-        for model in serving.engine.status().models {
+        let models = serving.engine.status().models;
+        trace.evicted(models.iter().filter(|model| model.is_evicted).count(), now);
+        for model in models {
             trace.queue(model.model, model.waiting, now);
         }
     }
@@ -79,6 +81,8 @@ struct Trace<'a> {
     tracks: BTreeMap<(bool, u32, UnitMask), usize>,
     /// What was last written of each queue.
     queues: HashMap<ModelKey, usize>,
+    /// And of how many members of groups are evicted.
+    evicted: usize,
 }
 
 impl<'a> Trace<'a> {
@@ -90,6 +94,7 @@ impl<'a> Trace<'a> {
             events: vec![name],
             tracks: BTreeMap::new(),
             queues: HashMap::new(),
+            evicted: 0,
         }
     }
 
@@ -106,6 +111,17 @@ impl<'a> Trace<'a> {
         let at = micros(now.duration_since(self.began));
         self.events.push(json!({
             "ph": "C", "pid": PROCESS, "ts": at, "name": name, "args": { "rows": rows },
+        }));
+    }
+
+    /// So many members of groups are served apart; written where that has changed.
+    fn evicted(&mut self, members: usize, now: Instant) {
+        if std::mem::replace(&mut self.evicted, members) == members {
+            return;
+        }
+        let at = micros(now.duration_since(self.began));
+        self.events.push(json!({
+            "ph": "C", "pid": PROCESS, "ts": at, "name": "evicted members", "args": { "models": members },
         }));
     }
 

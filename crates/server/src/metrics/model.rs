@@ -46,6 +46,9 @@ pub(crate) struct ModelMetrics {
     executions: Histogram,
     rows: AtomicU64,
     fused_rows: AtomicU64,
+    fused_launches: AtomicU64,
+    fused_launch_rows: AtomicU64,
+    evictions: AtomicU64,
     with_objective: AtomicU64,
     in_time: AtomicU64,
     busy_unit_ns: AtomicU64,
@@ -65,6 +68,9 @@ impl Default for ModelMetrics {
             executions: durations(),
             rows: AtomicU64::new(0),
             fused_rows: AtomicU64::new(0),
+            fused_launches: AtomicU64::new(0),
+            fused_launch_rows: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
             with_objective: AtomicU64::new(0),
             in_time: AtomicU64::new(0),
             busy_unit_ns: AtomicU64::new(0),
@@ -116,6 +122,8 @@ impl ModelMetrics {
         self.executions.add(nanos(launch.took));
         if launch.is_fused {
             self.fused_rows.fetch_add(rows, Ordering::Relaxed);
+            self.fused_launches.fetch_add(1, Ordering::Relaxed);
+            self.fused_launch_rows.fetch_add(all, Ordering::Relaxed);
         }
         let part = |duration| nanos(duration).saturating_mul(rows) / all;
         let (took, expected) = (part(launch.took), part(launch.expected));
@@ -123,6 +131,11 @@ impl ModelMetrics {
         busy.fetch_add(units * took, Ordering::Relaxed);
         self.expected_unit_ns.fetch_add(units * expected, Ordering::Relaxed);
         self.error_unit_ns.fetch_add(units * took.abs_diff(expected), Ordering::Relaxed);
+    }
+
+    /// It is served apart from its group for a while.
+    pub(crate) fn evicted(&self) {
+        self.evictions.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was counted so far.
@@ -136,6 +149,9 @@ impl ModelMetrics {
             executions: self.executions.counts(),
             rows: read(&self.rows),
             fused_rows: read(&self.fused_rows),
+            fused_launches: read(&self.fused_launches),
+            fused_launch_rows: read(&self.fused_launch_rows),
+            evictions: read(&self.evictions),
             with_objective: read(&self.with_objective),
             in_time: read(&self.in_time),
             busy_unit_ns: read(&self.busy_unit_ns),
@@ -158,6 +174,10 @@ pub(crate) struct ModelCounts {
     pub(crate) rows: u64,
     /// That ran in one launch with others of a group.
     pub(crate) fused_rows: u64,
+    /// Launches in which they did, and the entries of these, whosever they were.
+    pub(crate) fused_launches: u64,
+    pub(crate) fused_launch_rows: u64,
+    pub(crate) evictions: u64,
     pub(crate) with_objective: u64,
     pub(crate) in_time: u64,
     /// Of batches that did not run in the background.
@@ -189,6 +209,9 @@ impl ModelCounts {
             executions: self.executions.since(&earlier.executions),
             rows: later(self.rows, earlier.rows),
             fused_rows: later(self.fused_rows, earlier.fused_rows),
+            fused_launches: later(self.fused_launches, earlier.fused_launches),
+            fused_launch_rows: later(self.fused_launch_rows, earlier.fused_launch_rows),
+            evictions: later(self.evictions, earlier.evictions),
             with_objective: later(self.with_objective, earlier.with_objective),
             in_time: later(self.in_time, earlier.in_time),
             busy_unit_ns: later(self.busy_unit_ns, earlier.busy_unit_ns),
@@ -270,6 +293,10 @@ mod tests {
         assert_eq!(counts.each_ref().map(|it| it.expected_unit_ns), [400, 1200]);
         assert_eq!(counts.each_ref().map(|it| it.batch_rows.sum), [1, 3]);
         assert_eq!(counts.each_ref().map(|it| it.fused_rows), [1, 3]);
+        assert_eq!(
+            counts.each_ref().map(|it| (it.fused_launches, it.fused_launch_rows)),
+            [(1, 4); 2]
+        );
     }
 
     #[test]

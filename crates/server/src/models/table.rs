@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use weft_engine::{LaunchRecord, ModelKey, Observer};
@@ -148,6 +149,18 @@ impl Observer for ModelTable {
         self.metrics.repartitioned();
         let units: Vec<u32> = partitions.iter().map(|partition| partition.len()).collect();
         tracing::info!(?units, "repartitioned");
+    }
+
+    fn evicted(&self, model: ModelKey, length: Duration) {
+        if let Some(entry) = self.models.load().by_key.get(&model) {
+            self.metrics.of(&entry.name).evicted();
+            let seconds = length.as_secs_f64();
+            tracing::info!(
+                model = entry.name,
+                seconds,
+                "served apart from its group, whose batches it holds up"
+            );
+        }
     }
 
     fn preparation_failed(&self, why: &str) {

@@ -27,6 +27,7 @@ fn world(rate_per_s: f64, slo_us: f64, noise: f64, seed: u64) -> World {
         weight: 1.0,
         priority: 0,
         group: None,
+        late: None,
     };
     World {
         models: vec![model("fast", 200.0), model("slow", 900.0)],

@@ -72,6 +72,7 @@ pub(super) fn read(
         weight,
         priority,
         group: None,
+        late: None,
     };
     Some(shares?.into_iter().enumerate().map(copy).collect())
 }

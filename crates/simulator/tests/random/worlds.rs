@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weft_scheduler::plan::Slo;
 use weft_scheduler::{GroupId, Profile, ProfilePoint, Span, Time};
-use weft_simulator::{Load, SimulatedModel, World};
+use weft_simulator::{Lateness, Load, SimulatedModel, World};
 
 const BANDWIDTH_BYTES_PER_S: f64 = 1e12;
 
@@ -94,6 +94,7 @@ fn world(seed: u64, bounds: &Bounds) -> World {
             weight: random.random_range(0.5..3.0),
             priority: random.random_range(0..3),
             group: None,
+            late: None,
         }
     });
     let mut models: Vec<SimulatedModel> = models.collect();
@@ -120,7 +121,8 @@ fn world(seed: u64, bounds: &Bounds) -> World {
     }
 }
 
-/// Makes about half of the models members of the group of the one before, with its work at other weights.
+/// Makes about half of the models members of the group of the one before, with its work at other weights. Requests of some
+/// come late.
 fn form_groups(models: &mut [SimulatedModel], seed: u64, units: u32) {
     let mut random = SmallRng::seed_from_u64(!seed);
     for index in 1..models.len() {
@@ -134,7 +136,11 @@ fn form_groups(models: &mut [SimulatedModel], seed: u64, units: u32) {
             let (load, name, weight) =
                 (member.load.scaled(faster), member.name.clone(), member.weight);
             let group = Some(group);
-            *member = SimulatedModel { name, profile, load, slo, weight, priority, group };
+            let late = random.random_bool(0.4).then(|| Lateness {
+                share: random.random_range(0.3..1.0),
+                spent: random.random_range(0.1..0.8),
+            });
+            *member = SimulatedModel { name, profile, load, slo, weight, priority, group, late };
         }
     }
 }

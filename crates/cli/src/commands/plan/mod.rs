@@ -165,6 +165,7 @@ mod tests {
                 weight: 1.0,
                 priority: 0,
                 group: None,
+                late: None,
             };
             rate_per_s(&model, 2, at)
         };

@@ -115,14 +115,15 @@ mod tests {
     use super::*;
 
     fn status() -> StatusDocument {
-        let model = |name: &str, objective: bool| {
+        let group = |launch_rows: Option<f64>, is_evicted: bool| json!({ "id": 3, "launch_rows": launch_rows, "is_evicted": is_evicted });
+        let model = |name: &str, objective: bool, group: Option<serde_json::Value>| {
             json!({
                 "name": name, "state": "ready",
                 "objective": objective.then(|| json!({ "percentile": 0.99, "latency_ms": 50.0 })),
                 "attainment": objective.then_some(0.995),
                 "requests_per_s": 30.04, "refused_per_s": 0.5,
                 "latency": { "p50_ms": 7.25, "p99_ms": 43.0 },
-                "queue_rows": 3, "batch_rows": 2.5, "units_held": 1, "units_asked": 0.31,
+                "group": group, "queue_rows": 3, "batch_rows": 2.5, "units_held": 1, "units_asked": 0.31,
                 "prediction_error": 0.08,
                 "requests": { "ok": 300 }, "refusals": { "too_late": 5 },
             })
@@ -144,7 +145,13 @@ mod tests {
             "memory": { "taken_bytes": 104_857_600u64, "budget_bytes": 1_073_741_824u64 },
             "resident_bytes": 83_886_080u64, "connections": 1, "requests_in_flight": 3,
             "partitions": [partition(0, false, &[0], true), partition(1, true, &[0, 1], false)],
-            "models": [model("mobilenet", true), model("resnet", false)],
+            "models": [
+                model("mobilenet", true, None),
+                model("tenant-a", true, Some(group(Some(12.34), false))),
+                model("tenant-b", true, Some(group(Some(12.34), true))),
+                model("tenant-c", true, Some(group(None, false))),
+                model("resnet", false, None),
+            ],
         }))
         .expect("it is a status")
     }
@@ -156,7 +163,7 @@ mod tests {
             "weft 1.2.3 at here:1, up 1 h 2 min",
             "2 units, 43 % used, 20 % in the background",
             "models take 100 MiB of 1024 MiB; the process takes 80 MiB",
-            "1 connection, 3 requests in flight; last 10 s: 60.1 requests/s, 1.0 refused/s",
+            "1 connection, 3 requests in flight; last 10 s: 150.2 requests/s, 2.5 refused/s",
             "predictions off by 4 % (median), 12 % (p95); partitioned 2 times",
             "mobilenet x4, 3 of 12 ms",
             "99 % in 50 ms",
@@ -166,6 +173,21 @@ mod tests {
             assert!(text.contains(told), "{told} is not in\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 120 && line.trim_end() == line));
+    }
+
+    #[test]
+    fn a_frame_says_who_is_in_a_group_and_how_large_its_launches_are() {
+        let text = text(&status(), "here:1", 120);
+        let from = |line: &str| line.find("GROUP").expect("the column is there");
+        let from = text.lines().find(|line| line.starts_with("MODEL")).map(from).unwrap();
+        let told = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            line[from..from + 8].trim().to_string()
+        };
+        let names = ["mobilenet", "tenant-a", "tenant-b", "tenant-c", "resnet"];
+        assert_eq!(names.map(told), ["-", "3 x12.3", "3 apart", "3", "-"], "{text}");
+        // All columns have their place.
+        assert!(text.lines().any(|line| line.starts_with("resnet") && line.ends_with("0.31")));
     }
 
     #[test]

@@ -6,19 +6,20 @@ use ratatui::widgets::{Cell, Row, Table};
 use weft_server::{ModelDocument, StatusDocument};
 
 /// What stands above each column, and how wide it is.
-const COLUMNS: [(&str, u16); 12] = [
+const COLUMNS: [(&str, u16); 13] = [
     ("MODEL", 22),
     ("STATE", 8),
     ("OBJECTIVE", 15),
-    ("HELD", 8),
-    ("REQ/S", 8),
-    ("REF/S", 7),
-    ("P50 MS", 8),
-    ("P99 MS", 8),
-    ("QUEUE", 6),
+    ("HELD", 7),
+    ("REQ/S", 7),
+    ("REF/S", 6),
+    ("P50 MS", 7),
+    ("P99 MS", 7),
+    ("QUEUE", 5),
     ("BATCH", 6),
-    ("UNITS", 6),
-    ("ASKED", 6),
+    ("GROUP", 8),
+    ("UNITS", 5),
+    ("ASKED", 5),
 ];
 
 /// Lines that the table takes.
@@ -33,6 +34,16 @@ pub(super) fn models(status: &StatusDocument) -> Table<'static> {
     // Where there is no room for all, names are what a reader needs most.
     widths[0] = Constraint::Min(COLUMNS[0].1);
     Table::new(rows, widths).header(title)
+}
+
+/// The group's number, and how many entries its launches have that the model is in.
+fn group(model: &ModelDocument) -> String {
+    let Some(group) = model.group else { return "-".into() };
+    match group.launch_rows {
+        _ if group.is_evicted => format!("{} apart", group.id),
+        Some(rows) => format!("{} x{rows:.1}", group.id),
+        None => group.id.to_string(),
+    }
 }
 
 fn row(model: &ModelDocument) -> Row<'static> {
@@ -64,6 +75,7 @@ fn row(model: &ModelDocument) -> Row<'static> {
         Cell::from(number(model.latency.map(|latency| latency.p99_ms))),
         Cell::from(model.queue_rows.to_string()),
         Cell::from(number(model.batch_rows)),
+        Cell::from(group(model)),
         Cell::from(model.units_held.to_string()),
         Cell::from(format!("{:.2}", model.units_asked)),
     ];

@@ -45,7 +45,6 @@ use std::cmp::Reverse;
 use account::Account;
 
 use crate::identity::ModelId;
-use crate::lane::agenda::Upcoming;
 use crate::lane::{BatchLatency, LaneModel};
 use crate::time::{Span, Time};
 
@@ -146,12 +145,13 @@ impl Shares {
         self.accounts[member].longest
     }
 
-    /// What a request with so much time to its deadline must leave to others, where these batches wait.
+    /// What a request with so much time to its deadline must leave to others, where batches wait, each a member's and so
+    /// long.
     pub(super) fn headroom(
         &self,
         member: usize,
         time_left: Span,
-        waiting: &[Upcoming],
+        waiting: impl Iterator<Item = (usize, Span)>,
     ) -> Headroom {
         let account = &self.accounts[member];
         let to_mates = time_left * account.room_to_mates;
@@ -160,10 +160,8 @@ impl Shares {
         }
         let priority = self.models[member].priority;
         if account.longest < Span::MAX && self.highest_priority > priority {
-            let priority_of = |it: &Upcoming| self.models[self.firsts[it.place]].priority;
-            let is_blocking = |it: &&Upcoming| !it.is_paused && priority_of(it) <= priority;
-            let blocking = waiting.iter().filter(is_blocking);
-            let convoy = blocking.fold(Span::ZERO, |sum, batch| sum + batch.cost.duration);
+            let blocking = waiting.filter(|(other, _)| self.models[*other].priority <= priority);
+            let convoy = blocking.fold(Span::ZERO, |sum, (_, duration)| sum + duration);
             if convoy > Span::ZERO && convoy + account.alone > account.longest {
                 return Headroom { room: Span::MAX, opening: Span::MAX };
             }

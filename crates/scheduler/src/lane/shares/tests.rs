@@ -1,3 +1,5 @@
+use std::iter::empty;
+
 use super::*;
 
 /// A request takes 10 us, alone or not.
@@ -71,7 +73,7 @@ fn a_higher_priority_gets_what_it_asks_for_first() {
 fn only_who_asks_for_more_than_its_share_leaves_room() {
     let models = [model(0, 1.0, 0), model(1, 1.0, 0)];
     let shares = played(&models, &[5.0, 0.3], &[0.7, 0.3]);
-    let room = |member: usize| shares.headroom(member, SLO, &[]).room;
+    let room = |member: usize| shares.headroom(member, SLO, empty()).room;
     assert!(room(0) >= Span::from_us(20.0), "{}", room(0));
     assert_eq!(room(1), Span::ZERO);
 }
@@ -80,7 +82,7 @@ fn only_who_asks_for_more_than_its_share_leaves_room() {
 fn who_has_more_than_its_share_leaves_room_for_who_has_less() {
     let models = [model(0, 1.0, 0), model(1, 1.0, 0)];
     let shares = played(&models, &[5.0, 5.0], &[0.7, 0.3]);
-    let room = |member: usize| shares.headroom(member, SLO, &[]).room;
+    let room = |member: usize| shares.headroom(member, SLO, empty()).room;
     assert!(room(0) > Span::ZERO && room(0) <= SLO * 0.5, "{}", room(0));
     assert_eq!(room(1), Span::ZERO);
 }
@@ -89,7 +91,7 @@ fn who_has_more_than_its_share_leaves_room_for_who_has_less() {
 fn a_lane_that_serves_all_leaves_no_room() {
     let models = [model(0, 1.0, 0), model(1, 1.0, 1)];
     let shares = played(&models, &[0.6, 0.3], &[0.6, 0.3]);
-    assert_eq!(shares.headroom(0, SLO, &[]), Headroom::default());
+    assert_eq!(shares.headroom(0, SLO, empty()), Headroom::default());
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn left_to_mates(weights: &[f64], accepted: &[f64]) -> Vec<u32> {
     let models: Vec<LaneModel> =
         (0..).zip(weights).map(|(id, weight)| model(id, *weight, 0)).collect();
     let shares = played_at(&models, vec![0; models.len()], accepted, accepted);
-    let left = |member| shares.headroom(member, SLO, &[]);
+    let left = |member| shares.headroom(member, SLO, empty());
     let percent = |member| (left(member).room.us() / SLO.us() * 100.0).round() as u32;
     (0..models.len()).map(percent).collect()
 }

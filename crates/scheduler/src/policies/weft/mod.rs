@@ -101,6 +101,13 @@ impl Weft {
         }
     }
 
+    /// The same, where members of groups that hold the others up are left among them.
+    #[must_use]
+    pub fn keeping_stragglers(mut self) -> Self {
+        self.serving.keep_stragglers();
+        self
+    }
+
     fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) {
         for request in requests {
             self.rates[request.model.index()].arrive(now);
@@ -205,6 +212,10 @@ impl Policy for Weft {
 
     fn prediction_error(&self) -> Option<PredictionError> {
         self.serving.latency().error_overall()
+    }
+
+    fn is_evicted(&self, model: ModelId, now: Time) -> bool {
+        self.serving.is_evicted(model, now)
     }
 
     fn layout(&self) -> Option<&Layout> {
