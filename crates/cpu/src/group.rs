@@ -141,6 +141,13 @@ impl Group for CpuGroup {
         self.entries
     }
 
+    /// An arena for each core: those that cores run on together are the partition's.
+    fn memory_bytes(&self) -> usize {
+        let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
+        let arena_bytes = members.iter().flatten().map(|member| member.plan.arena_bytes());
+        self.cores * arena_bytes.max().unwrap_or(0)
+    }
+
     fn join(&self, model: &dyn LoadedModel) -> Result<GroupMember, DeviceError> {
         let member = self.member_of(CpuModel::of(model)?)?;
         let is_like = |other: &Arc<Member>| member.plan.has_steps_of(&other.plan);

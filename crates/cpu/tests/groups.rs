@@ -78,6 +78,22 @@ fn every_request_gets_what_its_model_makes_of_it_alone() {
 }
 
 #[test]
+fn a_group_takes_an_arena_for_each_core_however_many_members_it_has() {
+    let name = "tiny_resnet";
+    let alone = |tenants: &Tenants| {
+        let shapes = shapes(&inputs(name, 0));
+        let alone = tenants.partition.prepare(&*tenants.models[0], &shapes).unwrap();
+        alone.report().arena_bytes
+    };
+    for count in [1, 3] {
+        let tenants = Tenants::new(name, count, 4);
+        let arena_bytes = alone(&tenants);
+        assert!(arena_bytes > 0);
+        assert_eq!(tenants.group.memory_bytes(), cores().len() * arena_bytes, "{count} members");
+    }
+}
+
+#[test]
 fn members_come_and_go_and_one_bad_request_harms_no_other() {
     let name = "tiny_resnet";
     let tenants = Tenants::new(name, 2, 4);

@@ -31,6 +31,9 @@ pub trait Group: Send + Sync {
     /// How many requests a run takes at most.
     fn entries(&self) -> usize;
 
+    /// What it takes of the device's memory besides the weights of its members, however many there are.
+    fn memory_bytes(&self) -> usize;
+
     /// Takes in a model that differs from the others in its weights alone.
     fn join(&self, model: &dyn LoadedModel) -> Result<GroupMember, DeviceError>;
 

@@ -14,7 +14,7 @@ use crate::profiling::{
 use crate::seat::Seat;
 
 /// Measures a group of models that differ in their weights alone, at every power of two of units and of entries up to
-/// [`Profiling::largest_batch`]. Entries are the members' in turns, so that weights differ as they will. `progress` is told
+/// [`Profiling::largest_batch`]. The profile's memory is what the group takes besides what its members take. Entries are the members' in turns, so that weights differ as they will. `progress` is told
 /// the share that is done.
 pub fn measure_group(
     device: &dyn Device,
@@ -38,8 +38,8 @@ pub fn measure_group(
         let partition = device.partition(&units)?;
         let alone = partition.prepare(&**first, &shapes)?;
         let report = alone.report();
-        memory_bytes = memory_bytes.max(report.weight_bytes + report.arena_bytes);
         let seats = seats(&*partition, members, &shapes, most)?;
+        memory_bytes = memory_bytes.max(seats[0].group.memory_bytes());
         for (place, count) in counts.clone().into_iter().enumerate() {
             let latency = median_run(|| run(&seats, &inputs, count), profiling.time_per_case)?;
             points.push(ProfilePoint {

@@ -71,6 +71,11 @@ impl Membership {
         self.id
     }
 
+    /// Of the device's memory, besides what its members take.
+    pub fn memory_bytes(&self) -> u64 {
+        self.fused.memory_bytes
+    }
+
     /// How many entries one launch takes at most.
     pub(crate) fn entries(&self) -> usize {
         self.entries.max(1) as usize

@@ -296,3 +296,37 @@ fn models_that_differ_in_their_weights_alone_form_a_group() {
     assert_eq!(counts(), [0.0, 0.0], "one is no group");
     assert_close(&shelf.answer("b", ""), &alone[2]);
 }
+
+#[test]
+fn what_a_group_takes_is_counted_and_a_group_without_room_is_none() {
+    let shelf = |budget_bytes, groups: bool| {
+        let shelf = Shelf::with_budget(budget_bytes);
+        shelf.put("a.onnx", 1);
+        shelf.put("b.onnx", 2);
+        let settings = format!("[server]\ngroups = {groups}\ngroup_entries = 4\n");
+        shelf.write("weft.toml", &settings);
+        shelf.apply();
+        shelf
+    };
+    let taken = |shelf: &Shelf| (shelf.library.memory_bytes(), shelf.metric("weft_groups"));
+    let (apart, none) = taken(&shelf(1 << 30, false));
+    let (together, one) = taken(&shelf(1 << 30, true));
+    assert_eq!((none, one), (0.0, 1.0));
+    assert!(together > apart, "{together} {apart}");
+    assert_eq!(taken(&shelf(together, true)), (together, 1.0));
+    let tight = shelf(together - 1, true);
+    assert_eq!(taken(&tight), (apart, 0.0), "both are served, each by itself");
+    for name in ["a", "b"] {
+        tight.answer(name, "");
+    }
+    // A model that comes has the room of a group.
+    let full = shelf(together, true);
+    full.put("c.onnx", 3);
+    full.write(
+        "weft.toml",
+        "[server]\ngroups = true\ngroup_entries = 4\n[models.c]\nkeep_loaded = true\n",
+    );
+    full.apply();
+    assert!(taken(&full).0 <= together);
+    full.answer("c", "");
+}

@@ -65,6 +65,11 @@ impl ExecutionPlan {
             && steps(self) == steps(other)
     }
 
+    /// What a run takes for activations.
+    pub(crate) fn arena_bytes(&self) -> usize {
+        self.report.arena_bytes
+    }
+
     /// Whether waking the workers would take longer than the work.
     fn is_small(&self) -> bool {
         let outputs = self.outputs.iter().map(|output| &output.fact);

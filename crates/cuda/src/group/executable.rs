@@ -45,9 +45,10 @@ pub(super) struct EntryExecutable {
     pub(super) report: ExecutionReport,
     memory: IoMemory,
     table: DeviceBuffer,
-    _descriptions: DeviceBuffer,
+    descriptions: DeviceBuffer,
     transfers: Mutex<Transfers>,
-    arena_bytes: usize,
+    /// Of the lane's arena.
+    pub(super) arena_bytes: usize,
     lane: Arc<Lane>,
 }
 
@@ -120,11 +121,16 @@ impl EntryExecutable {
             report: plan.report,
             memory,
             table,
-            _descriptions: descriptions,
+            descriptions,
             transfers: Mutex::new(transfers),
             arena_bytes,
             lane: lane.clone(),
         })
+    }
+
+    /// What it takes on the device besides the arena.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.memory.size_bytes() + self.table.size_bytes() + self.descriptions.size_bytes()
     }
 
     /// Puts a request's inputs where they are copied from to a slot.

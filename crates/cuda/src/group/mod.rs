@@ -239,6 +239,13 @@ impl Group for CudaGroup {
         self.executables.last().map_or(0, |executable| executable.capacity)
     }
 
+    fn memory_bytes(&self) -> usize {
+        // Executables run one at a time, in one arena.
+        let arena_bytes = self.executables.iter().map(|executable| executable.arena_bytes).max();
+        let others = self.executables.iter().map(EntryExecutable::own_bytes);
+        arena_bytes.unwrap_or(0) + others.sum::<usize>()
+    }
+
     fn join(&self, model: &dyn LoadedModel) -> Result<GroupMember, DeviceError> {
         let model = CudaModel::of(model, &self.gpu)?;
         let member = self.member_of(model);

@@ -159,7 +159,8 @@ impl Profile {
             < apart.latency(1, units).nanos().saturating_mul(count.into())
     }
 
-    /// How long requests of a group take: fused into one launch, or one after another, whichever is faster.
+    /// How long requests of a group take: fused into one launch, or one after another, whichever is faster. The
+    /// memory is that of a member: what fusing takes is the group's.
     pub fn better_of(fused: &Self, apart: &Self) -> Self {
         let point = |(&batch, &units): (&u32, &u32)| {
             let (latency, dram_bytes) = match Self::is_better_fused(fused, apart, batch, units) {
@@ -174,8 +175,7 @@ impl Profile {
         let grid =
             fused.batches.iter().flat_map(|batch| fused.units.iter().map(move |it| (batch, it)));
         let points: Vec<ProfilePoint> = grid.map(point).collect();
-        let memory_bytes = fused.memory_bytes.max(apart.memory_bytes);
-        Self::new(&points, memory_bytes).expect("the grid of a profile is a grid")
+        Self::new(&points, apart.memory_bytes).expect("the grid of a profile is a grid")
     }
 
     /// The smallest measured number of units past which the next step gains less than `threshold` (0.1 is a tenth) of the

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use weft_engine::{Engine, EngineModel, StartError};
 use weft_repository::{ModelSettings, Repository};
 
-use super::grouping::{Candidate, Groups};
+use super::grouping::{self, Candidate, Groups};
 use super::loading::{LoadFailure, Loader, ModelVersion, Resident, Wanted};
 use super::residency::{Occupant, leaving};
 use crate::error::ServeError;
@@ -60,6 +60,8 @@ pub(super) struct Curator {
     /// A model that clients do not see.
     pub(super) guest: Option<EngineModel>,
     pub(super) groups: Groups,
+    /// What the groups that are served take, besides what their members take.
+    pub(super) group_bytes: u64,
     /// What is served is to be put into groups anew.
     pub(super) has_new_groups: bool,
     /// How often each version was asked for when something was last to be changed: a new layout is made for that.
@@ -240,8 +242,13 @@ impl Curator {
         });
         self.change_over(before);
         self.write_index();
-        let taken = self.shelf.residents.values().map(Resident::memory_bytes).sum();
-        self.taken_bytes.store(taken, Ordering::Relaxed);
+        let taken_bytes = self.residents_bytes() + self.group_bytes;
+        self.taken_bytes.store(taken_bytes, Ordering::Relaxed);
+    }
+
+    /// What models take, each by itself.
+    fn residents_bytes(&self) -> u64 {
+        self.shelf.residents.values().map(Resident::memory_bytes).sum()
     }
 
     fn is_out(&self, version: &ModelVersion) -> bool {
@@ -374,14 +381,19 @@ impl Curator {
     /// Serves what is resident and what is leaving, in groups where that can be.
     fn serve(&mut self, leaving: &[Resident]) -> Result<(), StartError> {
         let candidates = self.candidates(leaving);
-        let models = self.groups.join(&self.loader, &candidates);
-        let Err(error) = self.engine.serve(models.clone()) else { return Ok(()) };
+        let free_bytes = self.budget_bytes.saturating_sub(self.residents_bytes());
+        let models = self.groups.join(&self.loader, &candidates, free_bytes);
+        let Err(error) = self.engine.serve(models.clone()) else {
+            self.group_bytes = grouping::memory_bytes(&models);
+            return Ok(());
+        };
         if models.iter().all(|model| model.served.group.is_none()) {
             return Err(error);
         }
         let apart = candidates.into_iter().map(|candidate| candidate.model);
         self.engine.serve(apart.collect())?;
         tracing::warn!(%error, "served apart, not as groups");
+        self.group_bytes = 0;
         self.groups.give_up(&models);
         Ok(())
     }

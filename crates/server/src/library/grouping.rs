@@ -94,10 +94,17 @@ impl Groups {
         self.known.clear();
     }
 
-    /// The models as they are served: those of which at least two are alike as members of a group.
-    pub(super) fn join(&mut self, loader: &Loader, candidates: &[Candidate]) -> Vec<EngineModel> {
+    /// The models as they are served: those of which at least two are alike as members of a group, where there is so much
+    /// memory left for groups. Groups come after models: one that does not fit beside them is none.
+    pub(super) fn join(
+        &mut self,
+        loader: &Loader,
+        candidates: &[Candidate],
+        free_bytes: u64,
+    ) -> Vec<EngineModel> {
         let bonds: Vec<Option<Bond>> = candidates.iter().map(Candidate::bond).collect();
         let mut models = Vec::with_capacity(candidates.len());
+        let mut room = Room { free_bytes, groups: Vec::new() };
         for (candidate, bond) in candidates.iter().zip(&bonds) {
             let alike = candidates.iter().zip(&bonds);
             let alike = alike.filter(|(other, its)| its == &bond && !other.is_leaving);
@@ -106,6 +113,7 @@ impl Groups {
                 Some(bond) if members.len() > 1 => self.membership(loader, bond, &members),
                 _ => None,
             };
+            let membership = membership.filter(|membership| room.has(membership));
             let model = candidate.model.clone();
             models.push(match membership {
                 Some(membership) => model.in_group(membership),
@@ -148,6 +156,42 @@ impl Groups {
         }
         self.known.push(Known { bond: bond.clone(), membership: membership.clone(), fused });
         membership
+    }
+}
+
+/// What all groups that models are in take of the device's memory, besides what the models take.
+pub(super) fn memory_bytes(models: &[EngineModel]) -> u64 {
+    let mut groups: Vec<(GroupId, u64)> = models
+        .iter()
+        .filter_map(|model| model.group.as_ref())
+        .map(|membership| (membership.id(), membership.memory_bytes()))
+        .collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups.iter().map(|(_, memory_bytes)| memory_bytes).sum()
+}
+
+/// Memory for groups.
+struct Room {
+    free_bytes: u64,
+    /// Those that have been asked about, and whether they fit.
+    groups: Vec<(GroupId, bool)>,
+}
+
+impl Room {
+    /// Whether there is room for a group, which has it from then on.
+    fn has(&mut self, membership: &Membership) -> bool {
+        if let Some((_, fits)) = self.groups.iter().find(|(id, _)| *id == membership.id()) {
+            return *fits;
+        }
+        let left_bytes = self.free_bytes.checked_sub(membership.memory_bytes());
+        self.free_bytes = left_bytes.unwrap_or(self.free_bytes);
+        self.groups.push((membership.id(), left_bytes.is_some()));
+        if left_bytes.is_none() {
+            let (memory_bytes, free_bytes) = (membership.memory_bytes(), self.free_bytes);
+            tracing::info!(memory_bytes, free_bytes, "no room for a group, served apart");
+        }
+        left_bytes.is_some()
     }
 }
 

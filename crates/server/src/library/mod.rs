@@ -60,6 +60,7 @@ impl Library {
             shelf: Shelf::default(),
             guest: None,
             groups: Groups::default(),
+            group_bytes: 0,
             has_new_groups: false,
             rates_per_s: BTreeMap::new(),
         };

@@ -23,7 +23,7 @@ impl ProfileKey {
 
     /// Of models that are alike, so many entries of which run in one launch.
     pub(super) fn of_group(likeness: &Likeness, entries: u32) -> Self {
-        Self(format!("{:032x}-{entries}-group", hash(likeness)))
+        Self(format!("{:032x}-{entries}-fused", hash(likeness)))
     }
 }
 
