@@ -11,14 +11,16 @@ use weft_device::{
     Buckets, Device, DeviceDescription, DeviceError, Executable, LoadedModel, Partition, UnitSet,
 };
 use weft_engine::{
-    Answer, Claim, Engine, EngineDevice, EngineModel, InferError, LaunchRecord, Membership,
-    ModelKey, ModelLimits, Observer, Profiling, Submission, Unobserved, measure_group,
+    Answer, Claim, Engine, EngineDevice, EngineModel, InferError, LaunchRecord, MakePolicy,
+    Membership, ModelKey, ModelLimits, Observer, Profiling, Submission, Unobserved, measure_group,
 };
 use weft_ir::operators::layout::concat;
 use weft_ir::{Dimensions, Graph, Tensor, Value};
 use weft_scheduler::plan::Slo;
 use weft_scheduler::policies::{ALL, KnownPolicy};
-use weft_scheduler::{GroupId, Profile, ProfilePoint, ServedModel, Span};
+use weft_scheduler::{
+    Action, Event, GroupId, ModelId, Policy, Profile, ProfilePoint, ServedModel, Span, Time,
+};
 use weft_zoo::{ZooOptions, build, entries, entry, sample_inputs};
 
 const MODEL: &str = "tiny_resnet";
@@ -49,6 +51,7 @@ fn profile(us: impl Fn(u32) -> f64) -> Arc<Profile> {
 struct Seen {
     launches: Mutex<Vec<LaunchRecord>>,
     parts: Mutex<Vec<(ModelKey, u32)>>,
+    evicted: Mutex<Vec<(ModelKey, Duration)>>,
 }
 
 impl Observer for Seen {
@@ -58,6 +61,10 @@ impl Observer for Seen {
 
     fn took_part(&self, model: ModelKey, rows: u32, _: &LaunchRecord) {
         self.parts.lock().unwrap().push((model, rows));
+    }
+
+    fn evicted(&self, model: ModelKey, length: Duration) {
+        self.evicted.lock().unwrap().push((model, length));
     }
 }
 
@@ -72,6 +79,10 @@ impl Served {
     /// take a millisecond.
     fn by(policy: &str, fused: Arc<Profile>, units: usize) -> Self {
         let known = ALL.iter().find(|known| known.name == policy).expect("it is there");
+        Self::made(Box::new(|served| known.make(served)), fused, units)
+    }
+
+    fn made(make: MakePolicy, fused: Arc<Profile>, units: usize) -> Self {
         let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
         let apart = profile(|batch| 1000.0 * f64::from(batch));
         let membership = Membership::new(GroupId(7), ENTRIES, apart.clone(), fused);
@@ -103,7 +114,6 @@ impl Served {
             memory_bytes: 1 << 30,
             uses_background: true,
         };
-        let make = Box::new(|served| known.make(served));
         let seen = Arc::new(Seen::default());
         let engine = Engine::start(on, make, seen.clone()).expect("threads start");
         engine.serve(models.clone()).expect("they are prepared");
@@ -410,4 +420,38 @@ fn a_device_without_groups_says_so() {
     let models = Served::fused("weft", 1).models;
     let error = engine.serve(models).expect_err("it has no groups").to_string();
     assert!(error.contains("the device has no groups"), "{error}");
+}
+
+/// Evicts the second of its models for a minute when a request comes.
+struct Evicting(Box<dyn Policy>);
+
+impl Policy for Evicting {
+    fn name(&self) -> &'static str {
+        "evicting"
+    }
+
+    fn is_evicted(&self, model: ModelId, _: Time) -> bool {
+        model == ModelId(1)
+    }
+
+    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
+        if matches!(event, Event::Arrived(_)) {
+            let until = now + Span::from_s(60.0);
+            actions.push(Action::Evicted { model: ModelId(1), until });
+        }
+        self.0.react(event, now, actions);
+    }
+}
+
+#[test]
+fn evictions_are_told_and_seen() {
+    let weft = ALL.iter().find(|known| known.name == "weft").expect("it is there");
+    let make = Box::new(|served| Box::new(Evicting(weft.make(served))) as Box<dyn Policy>);
+    let served = Served::made(make, profile(|_| 1000.0), 1);
+    served.engine.infer(served.models[0].key, inputs(1, 1)).expect("it is answered");
+    let second = served.models[1].key;
+    assert_eq!(*served.seen.evicted.lock().unwrap(), [(second, Duration::from_secs(60))]);
+    let status = served.engine.status();
+    let evicted = status.models.iter().filter(|model| model.is_evicted);
+    assert_eq!(evicted.map(|model| model.model).collect::<Vec<_>>(), [second]);
 }

@@ -169,3 +169,17 @@ fn members_come_and_go() {
     assert_eq!(third, members[1], "a place that is free is taken");
     assert_eq!(run(&group, &[(third, inputs)]), before);
 }
+
+#[test]
+fn a_group_takes_memory_for_all_entries_of_a_launch() {
+    let Some(gpu) = gpu(Choice::Estimated) else { return };
+    let entry = entries().find(|entry| entry.name == "tiny_resnet").unwrap();
+    let memory_bytes = |tenants: u64, entries: usize| {
+        let tenants = Tenants::new(entry, tenants);
+        let (group, _) = tenants.group(&gpu, Some(32), Precision::ALL[0], entries).unwrap();
+        group.memory_bytes()
+    };
+    let (one, many) = (memory_bytes(1, 1), memory_bytes(1, 64));
+    assert!(one > 0 && many >= 64 * one, "{one} {many}");
+    assert_eq!(memory_bytes(3, 64), many, "however many members");
+}

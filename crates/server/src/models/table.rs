@@ -184,6 +184,16 @@ mod tests {
     }
 
     #[test]
+    fn evictions_are_counted_under_the_models_name() {
+        let table = table(&[("a", 1), ("b", 1)]);
+        let key = table.find("b", "").unwrap().key;
+        table.evicted(key, Duration::from_secs(1));
+        table.evicted(ModelKey::unused(), Duration::from_secs(1));
+        let evictions = ["a", "b"].map(|name| table.metrics.of(name).counts().evictions);
+        assert_eq!(evictions, [0, 1]);
+    }
+
+    #[test]
     fn the_latest_version_is_meant_where_none_is_named() {
         let table = table(&[("a", 2), ("a", 10), ("b", 1)]);
         assert_eq!(table.find("a", "").unwrap().version, 10);
