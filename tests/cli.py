@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy
 import onnx
@@ -343,6 +345,7 @@ def loads(folder):
                 expect(f"answers over {protocol}", 40 < of_rate["answered"] == of_rate["due"] and of_clients["answered"] > 10, result.stdout)
                 sent += of_rate["sent"]
                 expect(f"every request over {protocol} ends once", report["total"]["sent"] == report["total"]["answered"], report["total"])
+            shares_memory(address)
             top = good("top shows models", "top", admin, "--once", says="tiny_resnet").stdout
             expect("top shows partitions", "PARTITIONS" in top and "ready" in top, top)
             with urllib.request.urlopen(f"http://{admin}/metrics") as page:
@@ -353,6 +356,78 @@ def loads(folder):
             bad("load for an unknown model", "load", address, "--model", "unheard", "--rate", 1, says="404 Not Found")
         finally:
             server.terminate()
+
+
+def regions():
+    """What the load generator has in shared memory."""
+    return [name for name in os.listdir("/dev/shm") if name.startswith("weft-load-")]
+
+
+def shares_memory(address):
+    """Load through shared memory, which is gone after runs that end well, badly and by Ctrl-C."""
+    models = ["--model", "tiny_resnet", "--rate", 50, "--model", "tiny_mobilenet_v2", "--concurrency", 2]
+    for protocol in ("http", "grpc"):
+        common = ["load", address, "--protocol", protocol, "--shared-memory", *models]
+
+        def registered():
+            with urllib.request.urlopen(f"http://{address}/v2/systemsharedmemory/status") as page:
+                return json.load(page)
+
+        result = good(f"shared memory over {protocol}", *common, "--seconds", 1.5, "--check=1e-4", "--json", "-")
+        report = json.loads(result.stdout)
+        of_rate, of_clients = report["models"]
+        expect(f"answers through shared memory over {protocol}", 40 < of_rate["answered"] == of_rate["due"] and of_clients["answered"] > 10, result.stdout)
+        expect(f"every request through shared memory over {protocol} ends once", report["shared_memory"] and report["total"]["sent"] == report["total"]["answered"], report["total"])
+        expect(f"no memory is left over {protocol}", not regions() and not registered(), (regions(), registered()))
+        bad(f"shared memory for an unknown model over {protocol}", *common, "--model", "unheard", "--rate", 1, says="unheard")
+        expect(f"no memory is left after bad input over {protocol}", not regions() and not registered(), (regions(), registered()))
+        with subprocess.Popen([WEFT, *map(str, common), "--seconds", "60", "--json", "-"], stdout=subprocess.PIPE, text=True) as load:
+            deadline = time.monotonic() + 30
+            while not registered() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            load.send_signal(signal.SIGINT)
+            text = load.communicate(timeout=30)[0]
+        is_report = load.returncode == 0 and json.loads(text)["is_interrupted"] or load.returncode == 1 and not text
+        expect(f"Ctrl-C ends a run over {protocol}", is_report, (load.returncode, text))
+        expect(f"no memory is left after Ctrl-C over {protocol}", not regions() and not registered(), (regions(), registered()))
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """A server that offers what it is told to, and has none of this machine's memory."""
+    extensions = []
+
+    def do_GET(self):
+        tensor = {"name": "x", "datatype": "FP32", "shape": [1, 2]}
+        self.answer(200, {"name": "elsewhere", "extensions": self.extensions, "inputs": [tensor], "outputs": [tensor]})
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/infer"):
+            self.answer(200, {"model_name": "a", "outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}]})
+        else:
+            self.answer(400, {"error": "Unable to open shared memory region"})
+
+    def answer(self, status, value):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+    protocol_version = "HTTP/1.1"
+
+
+def bad_shared_memory():
+    for extensions, says in (([], "does not offer the extension 'system_shared_memory'"), (["system_shared_memory"], "is it on this machine?")):
+        handler = type("Handler", (Elsewhere,), {"extensions": extensions})
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        bad(f"shared memory where {says}", "load", f"127.0.0.1:{server.server_port}", "--model", "a", "--rate", 1, "--shared-memory", says=says)
+        server.shutdown()
+    expect("no memory is left that nobody took", not regions(), regions())
 
 
 def bad_loads(folder):
@@ -699,6 +774,7 @@ with tempfile.TemporaryDirectory() as folder:
     demonstration()
     loads(folder)
     bad_loads(folder)
+    bad_shared_memory()
     bad_workloads(folder)
     repositories(folder)
     tuning_databases(folder)

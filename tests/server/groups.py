@@ -4,7 +4,7 @@
 
 Measured: what one request takes alone, the highest rate at which 99 % are answered within five times that with groups and without,
 what the other tenants notice of one that sends ten times its share, and how far the tenants lie apart. The client is `weft load`,
-over gRPC, on the same machine.
+over gRPC, on the same machine; tensors are in shared memory, so that the server is measured and not the transport.
 """
 import argparse
 import json
@@ -62,6 +62,8 @@ class Setting:
         options = self.options
         command = [options.weft, "load", server.grpc, "--protocol", "grpc", "--seconds", seconds or options.seconds, "--warm-up", options.warm_up,
                    "--connections", options.connections, "--seed", seed, "--json", "-", *arguments]
+        if options.shared_memory:
+            command.append("--shared-memory")
         result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
         if result.returncode != 0:
             raise RuntimeError(f"{' '.join(map(str, command))}: {result.stderr}")
@@ -114,6 +116,7 @@ def main():
     arguments.add_argument("--seconds", type=float, default=3, help="of each run of the load")
     arguments.add_argument("--warm-up", type=float, default=0.5)
     arguments.add_argument("--connections", type=int, default=8)
+    arguments.add_argument("--shared-memory", action=argparse.BooleanOptionalAction, default=True, help="tensors travel through it")
     arguments.add_argument("--json", help="where every report is written")
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:

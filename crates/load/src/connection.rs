@@ -1,58 +1,77 @@
 //! Connections to a server, whatever the protocol.
 
-use std::rc::Rc;
+use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::error::LoadError;
 use crate::grpc::{self, STREAMS_PER_CONNECTION};
 use crate::http;
-use crate::reply::Reply;
+use crate::reply::{OutputPlace, Reply};
 use crate::target::{Protocol, Target};
 
 /// A way to ask the server one request at a time.
-pub(crate) enum Connection {
+pub(crate) struct Connection {
+    wire: Wire,
+    /// Where in shared memory outputs go; no two connections have the same.
+    pub(crate) slot: usize,
+}
+
+enum Wire {
     Http(http::Connection),
     Grpc(grpc::Stream),
 }
 
 impl Connection {
     /// Sends a request, and waits for what the server says.
-    pub(crate) async fn ask(&mut self, message: &Bytes) -> Reply<'_> {
-        match self {
-            Connection::Http(connection) => connection.ask(message).await,
-            Connection::Grpc(stream) => stream.ask(message).await,
+    pub(crate) async fn ask(&mut self, message: &Bytes, outputs: OutputPlace) -> Reply<'_> {
+        match &mut self.wire {
+            Wire::Http(connection) => connection.ask(message, outputs).await,
+            Wire::Grpc(stream) => stream.ask(message, outputs).await,
         }
     }
 
     async fn open(&mut self) -> std::io::Result<()> {
-        match self {
-            Connection::Http(connection) => connection.open().await,
-            Connection::Grpc(stream) => stream.channel.open().await.map(drop),
+        match &mut self.wire {
+            Wire::Http(connection) => connection.open().await,
+            Wire::Grpc(stream) => stream.channel.open().await.map(drop),
         }
     }
 }
 
-/// Opens as many connections as there may be. Those that were lost in an earlier run are replaced.
+/// How many requests at a time so many connections carry.
+pub(crate) fn requests_at_a_time(protocol: Protocol, connections: usize) -> usize {
+    match protocol {
+        Protocol::Http => connections,
+        Protocol::Grpc => connections * STREAMS_PER_CONNECTION,
+    }
+}
+
+/// Opens connections, one for each slot. Those that were lost in an earlier run are replaced.
 pub(crate) async fn fill(
-    target: &Rc<Target>,
+    target: &Arc<Target>,
     all: &mut Vec<Connection>,
-    connections: usize,
+    slots: Range<usize>,
 ) -> Result<(), LoadError> {
     match target.protocol {
         Protocol::Http => {
-            all.resize_with(connections, || {
-                Connection::Http(http::Connection::new(target.clone()))
-            });
+            let is_lost = |slot: &usize| all.iter().all(|connection| connection.slot != *slot);
+            let lost: Vec<usize> = slots.filter(is_lost).collect();
+            let wire = || Wire::Http(http::Connection::new(target.clone()));
+            all.extend(lost.into_iter().map(|slot| Connection { wire: wire(), slot }));
         }
-        Protocol::Grpc if all.len() < connections * STREAMS_PER_CONNECTION => {
-            let channel = || Rc::new(grpc::Channel::new(target.clone()));
-            let channels: Vec<Rc<grpc::Channel>> =
-                std::iter::repeat_with(channel).take(connections).collect();
+        Protocol::Grpc if all.len() < slots.len() => {
+            let channel = || Arc::new(grpc::Channel::new(target.clone()));
+            let channels: Vec<Arc<grpc::Channel>> = std::iter::repeat_with(channel)
+                .take(slots.len().div_ceil(STREAMS_PER_CONNECTION))
+                .collect();
             // Calls take turns among the connections.
-            let streams = channels.iter().cycle().take(connections * STREAMS_PER_CONNECTION);
-            let streams = streams.map(|channel| grpc::Stream { channel: channel.clone() });
-            *all = streams.map(Connection::Grpc).collect();
+            let streams = slots.zip(channels.iter().cycle()).map(|(slot, channel)| Connection {
+                wire: Wire::Grpc(grpc::Stream { channel: channel.clone() }),
+                slot,
+            });
+            *all = streams.collect();
         }
         Protocol::Grpc => {}
     }

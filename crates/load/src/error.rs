@@ -37,6 +37,12 @@ pub enum LoadError {
         /// Why not.
         problem: String,
     },
+    /// Tensors cannot travel through shared memory.
+    #[error("shared memory: {problem}")]
+    SharedMemory {
+        /// Why not.
+        problem: String,
+    },
     /// More requests are due than are drawn beforehand.
     #[error("the loads make more than {limit} requests; make the run shorter or the rates lower")]
     TooManyRequests {

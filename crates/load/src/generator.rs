@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -23,7 +24,7 @@ const MAX_WAITING: usize = 100_000;
 
 /// One run on its way. All of it is on one thread.
 pub(crate) struct Generator {
-    models: Rc<[PreparedModel]>,
+    models: Arc<[PreparedModel]>,
     /// By model; `None` for loads that wait for nobody.
     clients: RefCell<Vec<Option<Clients>>>,
     start: Instant,
@@ -60,7 +61,7 @@ pub struct Progress {
 impl Generator {
     /// A run that begins now.
     pub(crate) fn new(
-        models: Rc<[PreparedModel]>,
+        models: Arc<[PreparedModel]>,
         mut clients: Vec<Option<Clients>>,
         mut upcoming: Upcoming,
         connections: Vec<Connection>,
@@ -141,11 +142,12 @@ impl Generator {
     async fn serve(self: Rc<Self>, mut connection: Connection, mut job: Job) {
         loop {
             let model = &self.models[job.model as usize];
-            let (place, message) = model.next();
+            let slot = connection.slot;
+            let (place, message) = model.next(slot);
             self.recorder.borrow_mut().sent(&job, self.now());
-            let reply = connection.ask(&message).await;
+            let reply = connection.ask(&message, model.output_place()).await;
             let now = self.now();
-            let fate = model.judge(place, reply);
+            let fate = model.judge(place, slot, reply);
             self.recorder.borrow_mut().ended(&job, &fate, now);
             let own = if job.is_of_client { self.ask_again(job.model, &fate, now) } else { None };
             let mut waiting = self.waiting.borrow_mut();

@@ -1,84 +1,94 @@
 //! What is settled with a server before a run: what its models take, and the requests for them.
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weft_protocol::{InferRequest, InputTensor, RequestParameters, TensorSource};
 
+use crate::client::Client;
 use crate::declared::{DeclaredInput, DeclaredModel};
 use crate::error::LoadError;
+use crate::inputs;
+use crate::messages::Messages;
 use crate::model_load::ModelLoad;
 use crate::prepared::{Fate, PreparedModel, REQUESTS};
-use crate::reply::Reply;
 use crate::session::SessionOptions;
-use crate::target::{Protocol, Target};
-use crate::{grpc, http, inputs};
+use crate::shared_memory::{Registration, share};
+use crate::target::Target;
 
-/// A server that can be asked, whatever the protocol.
-enum Client {
-    Http(http::Client),
-    Grpc(grpc::Client),
+/// All that is settled.
+pub(crate) struct Prepared {
+    pub(crate) models: Vec<PreparedModel>,
+    /// Held for as long as requests name places in shared memory.
+    pub(crate) registration: Option<Registration>,
 }
 
-impl Client {
-    async fn connect(target: Rc<Target>) -> Result<Self, LoadError> {
-        Ok(match target.protocol {
-            Protocol::Http => Client::Http(http::Client::connect(target).await?),
-            Protocol::Grpc => Client::Grpc(grpc::Client::connect(target).await?),
-        })
-    }
-
-    async fn describe(&mut self, model: &str) -> Result<DeclaredModel, LoadError> {
-        match self {
-            Client::Http(client) => client.describe(model).await,
-            Client::Grpc(client) => client.describe(model).await,
-        }
-    }
-
-    fn encode(&self, model: &str, request: InferRequest) -> Result<Bytes, LoadError> {
-        match self {
-            Client::Http(client) => client.encode(model, request),
-            Client::Grpc(client) => client.encode(model, request),
-        }
-    }
-
-    async fn ask(&mut self, message: &Bytes) -> Reply<'_> {
-        match self {
-            Client::Http(client) => client.ask(message).await,
-            Client::Grpc(client) => client.ask(message).await,
-        }
-    }
+/// A model and the requests that were drawn for it.
+pub(crate) struct DrawnModel {
+    pub(crate) name: String,
+    declared: DeclaredModel,
+    pub(crate) requests: Vec<InferRequest>,
 }
 
-/// Makes the requests of all models from what the server says of these, and tries one of each.
+/// Makes the requests of all models from what the server says of these, and tries one of each. In shared memory there is
+/// room for the outputs of as many requests at a time as there are `slots`.
 pub(crate) async fn prepare(
-    target: &Rc<Target>,
+    target: &Arc<Target>,
     models: &[ModelLoad],
     options: &SessionOptions,
-) -> Result<Vec<PreparedModel>, LoadError> {
+    slots: usize,
+) -> Result<Prepared, LoadError> {
     let mut client = Client::connect(target.clone()).await?;
-    let mut prepared = Vec::with_capacity(models.len());
+    let mut drawn = Vec::with_capacity(models.len());
     for (index, model) in (0u64..).zip(models) {
         let declared = client.describe(&model.name).await?;
         let mut random = SmallRng::seed_from_u64(options.seed.wrapping_add(index));
-        let messages = (0..REQUESTS).map(|_| {
-            let request = request_of(model, &declared.inputs, &mut random)?;
-            client.encode(&model.name, request)
-        });
-        let messages = messages.collect::<Result<Vec<Bytes>, LoadError>>()?;
-        let check = options.check.of(declared.has_only_f32_outputs);
-        let model = PreparedModel::new(model.name.clone(), messages, check);
-        let (place, message) = model.next();
-        if let Fate::Failed(why) = model.judge(place, client.ask(&message).await) {
-            let what = format!("a request of model '{}'", model.name);
-            return Err(LoadError::Server { what, answer: why.to_string() });
+        let requests = (0..REQUESTS).map(|_| request_of(model, &declared.inputs, &mut random));
+        let requests = requests.collect::<Result<Vec<InferRequest>, LoadError>>()?;
+        drawn.push(DrawnModel { name: model.name.clone(), declared, requests });
+    }
+    let checks = drawn.iter().map(|model| options.check.of(model.declared.has_only_f32_outputs));
+    let checks: Vec<_> = checks.collect();
+    let (messages, slots, registration) = match options.shared_memory {
+        true => {
+            let shared = share(&mut client, drawn, slots).await?;
+            (shared.messages, Some(shared.slots), Some(shared.registration))
         }
+        false => (whole(&client, drawn)?, None, None),
+    };
+    let mut prepared = Vec::with_capacity(models.len());
+    for ((model, messages), check) in models.iter().zip(messages).zip(checks) {
+        let model = PreparedModel::new(model.name.clone(), messages, check, slots.clone());
+        try_out(&mut client, &model).await?;
         prepared.push(model);
     }
-    Ok(prepared)
+    Ok(Prepared { models: prepared, registration })
+}
+
+/// Requests with their tensors, by model.
+fn whole(client: &Client, models: Vec<DrawnModel>) -> Result<Vec<Vec<Messages>>, LoadError> {
+    let encoder = client.encoder();
+    let of_model = |DrawnModel { name, requests, .. }: DrawnModel| {
+        let requests = requests.into_iter().map(|request| encoder.encode(&name, request));
+        requests.map(|message| message.map(Messages::Whole)).collect()
+    };
+    models.into_iter().map(of_model).collect()
+}
+
+/// Sends one request of a model.
+async fn try_out(client: &mut Client, model: &PreparedModel) -> Result<(), LoadError> {
+    const SLOT: usize = 0;
+    let (place, message) = model.next(SLOT);
+    let reply = client.ask(&message, model.output_place()).await;
+    match model.judge(place, SLOT, reply) {
+        Fate::Failed(why) => {
+            let what = format!("a request of model '{}'", model.name);
+            Err(LoadError::Server { what, answer: why.to_string() })
+        }
+        Fate::Answered | Fate::Refused(_) => Ok(()),
+    }
 }
 
 /// A request with inputs that are drawn.

@@ -1,11 +1,15 @@
 //! Requests that are ready to be sent, and what their answers must be like.
 
-use std::cell::{Cell, OnceCell};
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
 use crate::answer_check::AnswerCheck;
-use crate::reply::{Rejection, Reply};
+use crate::messages::Messages;
+use crate::reply::{OutputPlace, Outputs, Rejection, Reply};
+use crate::shared_memory::OutputSlots;
 
 /// How many different requests each model has, sent in turns: a server that remembers the last answers gains nothing, and
 /// their bytes stay few.
@@ -15,19 +19,20 @@ pub(crate) const REQUESTS: usize = 8;
 pub(crate) struct PreparedModel {
     pub(crate) name: String,
     requests: Vec<PreparedRequest>,
-    next: Cell<usize>,
+    next: AtomicUsize,
     /// The size of all outputs together, known from the first answer on.
-    output_bytes: OnceCell<usize>,
+    output_bytes: OnceLock<usize>,
     /// How answers to equal requests are compared.
     check: AnswerCheck,
+    /// Where outputs are that do not come with answers.
+    slots: Option<OutputSlots>,
 }
 
 /// One request.
 struct PreparedRequest {
-    /// As it goes over the wire.
-    message: Bytes,
+    messages: Messages,
     /// The outputs of its first answer, where answers are compared.
-    outputs: OnceCell<Vec<u8>>,
+    outputs: OnceLock<Vec<u8>>,
 }
 
 /// What became of a request.
@@ -39,40 +44,69 @@ pub(crate) enum Fate {
 }
 
 impl PreparedModel {
-    /// A model with these messages, of which there must be one.
-    pub(crate) fn new(name: String, messages: Vec<Bytes>, check: AnswerCheck) -> Self {
-        assert!(!messages.is_empty(), "a model has requests");
-        let request = |message| PreparedRequest { message, outputs: OnceCell::new() };
-        let requests = messages.into_iter().map(request).collect();
-        Self { name, requests, next: Cell::new(0), output_bytes: OnceCell::new(), check }
+    /// A model with these requests, of which there must be one.
+    pub(crate) fn new(
+        name: String,
+        requests: Vec<Messages>,
+        check: AnswerCheck,
+        slots: Option<OutputSlots>,
+    ) -> Self {
+        assert!(!requests.is_empty(), "a model has requests");
+        let request = |messages| PreparedRequest { messages, outputs: OnceLock::new() };
+        let requests = requests.into_iter().map(request).collect();
+        let (next, output_bytes) = (AtomicUsize::new(0), OnceLock::new());
+        Self { name, requests, next, output_bytes, check, slots }
     }
 
-    /// The next request in turn: its place, and what is sent.
-    pub(crate) fn next(&self) -> (usize, Bytes) {
-        let place = self.next.get();
-        self.next.set((place + 1) % self.requests.len());
-        (place, self.requests[place].message.clone())
+    /// Where outputs are wanted.
+    pub(crate) fn output_place(&self) -> OutputPlace {
+        match self.slots {
+            Some(_) => OutputPlace::SharedMemory,
+            None => OutputPlace::Answer,
+        }
+    }
+
+    /// The next request in turn: its place, and what is sent over a connection with this slot.
+    pub(crate) fn next(&self, slot: usize) -> (usize, Bytes) {
+        let place = self.next.fetch_add(1, Ordering::Relaxed) % self.requests.len();
+        (place, self.requests[place].messages.of_slot(slot))
     }
 
     /// What a reply to the request at a place comes to: outputs that are not those of earlier answers are a failure.
-    pub(crate) fn judge(&self, place: usize, reply: Reply<'_>) -> Fate {
+    /// Where they are in shared memory, they are in this slot.
+    pub(crate) fn judge(&self, place: usize, slot: usize, reply: Reply<'_>) -> Fate {
         let outputs = match reply {
             Reply::Answered(outputs) => outputs,
             Reply::Refused(rejection) => return Fate::Refused(rejection),
             Reply::Failed(rejection) => return Fate::Failed(rejection),
         };
-        let wanted = *self.output_bytes.get_or_init(|| outputs.len());
-        if outputs.len() != wanted {
-            let message = format!("{} bytes of outputs instead of {wanted}", outputs.len());
+        let size_bytes = match &outputs {
+            Outputs::Carried(bytes) => bytes.len(),
+            Outputs::Shared(size_bytes) => *size_bytes,
+        };
+        let wanted = *self.output_bytes.get_or_init(|| size_bytes);
+        if size_bytes != wanted {
+            let message = format!("{size_bytes} bytes of outputs instead of {wanted}");
             return failed("an answer of another size", message);
         }
-        if self.check != AnswerCheck::Size {
-            let first = self.requests[place].outputs.get_or_init(|| outputs.to_vec());
-            if let Some(difference) = self.check.difference(first, &outputs) {
-                return failed("equal inputs with different outputs", difference);
-            }
+        if self.check == AnswerCheck::Size {
+            return Fate::Answered;
         }
-        Fate::Answered
+        let bytes = match (outputs, &self.slots) {
+            (Outputs::Carried(bytes), _) => bytes,
+            (Outputs::Shared(_), Some(slots)) => match slots.read(slot, size_bytes) {
+                Ok(bytes) => Cow::Owned(bytes),
+                Err(error) => return failed("outputs that cannot be read", error.to_string()),
+            },
+            (Outputs::Shared(_), None) => {
+                return failed("outputs that cannot be read", String::new());
+            }
+        };
+        let first = self.requests[place].outputs.get_or_init(|| bytes.to_vec());
+        match self.check.difference(first, &bytes) {
+            Some(difference) => failed("equal inputs with different outputs", difference),
+            None => Fate::Answered,
+        }
     }
 }
 
@@ -85,32 +119,35 @@ mod tests {
     use super::*;
 
     fn answered(outputs: &[u8]) -> Reply<'_> {
-        Reply::Answered(outputs.into())
+        Reply::Answered(Outputs::Carried(outputs.into()))
+    }
+
+    fn model(check: AnswerCheck) -> PreparedModel {
+        let messages = ["a", "b"].map(|text| Messages::Whole(Bytes::from(text)));
+        PreparedModel::new("m".into(), messages.into(), check, None)
     }
 
     #[test]
     fn requests_take_turns() {
-        let messages = ["a", "b"].map(Bytes::from).to_vec();
-        let model = PreparedModel::new("m".into(), messages, AnswerCheck::Size);
-        let places: Vec<usize> = (0..5).map(|_| model.next().0).collect();
+        let model = model(AnswerCheck::Size);
+        let places: Vec<usize> = (0..5).map(|_| model.next(0).0).collect();
         assert_eq!(places, [0, 1, 0, 1, 0]);
     }
 
     #[test]
     fn answers_must_be_like_those_before() {
         for check in [AnswerCheck::Size, AnswerCheck::Bits] {
-            let messages = ["a", "b"].map(Bytes::from).to_vec();
-            let model = PreparedModel::new("m".into(), messages, check);
-            assert_eq!(model.judge(0, answered(b"1234")), Fate::Answered);
-            assert_eq!(model.judge(1, answered(b"5678")), Fate::Answered);
-            assert_eq!(model.judge(0, answered(b"1234")), Fate::Answered);
-            let differs = model.judge(0, answered(b"1235"));
+            let model = model(check);
+            assert_eq!(model.judge(0, 0, answered(b"1234")), Fate::Answered);
+            assert_eq!(model.judge(1, 0, answered(b"5678")), Fate::Answered);
+            assert_eq!(model.judge(0, 0, answered(b"1234")), Fate::Answered);
+            let differs = model.judge(0, 0, answered(b"1235"));
             assert_eq!(
                 matches!(differs, Fate::Failed(_)),
                 check == AnswerCheck::Bits,
                 "{differs:?}"
             );
-            assert!(matches!(model.judge(1, answered(b"567")), Fate::Failed(_)));
+            assert!(matches!(model.judge(1, 0, answered(b"567")), Fate::Failed(_)));
         }
     }
 }

@@ -3,11 +3,27 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// Where the outputs of a request are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputPlace {
+    Answer,
+    SharedMemory,
+}
+
+/// The outputs of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outputs<'a> {
+    /// The elements of all, one after the other.
+    Carried(Cow<'a, [u8]>),
+    /// In shared memory, and so many bytes.
+    Shared(usize),
+}
+
 /// What a server says to one request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply<'a> {
-    /// The elements of all outputs, one after the other.
-    Answered(Cow<'a, [u8]>),
+    /// With outputs.
+    Answered(Outputs<'a>),
     /// Declined or given up because of load or a deadline.
     Refused(Rejection),
     /// Anything else, the connection's end included.

@@ -1,6 +1,7 @@
 //! A server and the models that are asked for, ready for any number of runs.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -19,6 +20,7 @@ use crate::prepare;
 use crate::prepared::PreparedModel;
 use crate::recorder::Recorder;
 use crate::schedule;
+use crate::shared_memory::{MAX_SLOTS, Registration};
 use crate::target::Target;
 use crate::upcoming::Upcoming;
 
@@ -38,6 +40,8 @@ pub struct SessionOptions {
     pub seed: u64,
     /// How answers are checked.
     pub check: AnswerCheck,
+    /// Tensors are in memory that is shared with the server, which is on this machine, and messages say where.
+    pub shared_memory: bool,
 }
 
 /// One run.
@@ -55,11 +59,14 @@ pub struct RunOptions {
 
 /// A server, the requests for it, and connections to it.
 pub struct Session {
-    target: Rc<Target>,
+    target: Arc<Target>,
     models: Vec<ModelLoad>,
-    prepared: Rc<[PreparedModel]>,
+    prepared: Arc<[PreparedModel]>,
     connections: Vec<Connection>,
-    options: SessionOptions,
+    /// How many requests may be under way at a time.
+    slots: usize,
+    /// Memory that requests name, which the server forgets with the session.
+    _registration: Option<Registration>,
 }
 
 impl Session {
@@ -70,9 +77,18 @@ impl Session {
         models: Vec<ModelLoad>,
         options: SessionOptions,
     ) -> Result<Self, LoadError> {
-        let target = Rc::new(target);
-        let prepared = prepare::prepare(&target, &models, &options).await?;
-        Ok(Self { target, models, prepared: prepared.into(), connections: Vec::new(), options })
+        let target = Arc::new(target);
+        let slots = connection::requests_at_a_time(target.protocol, options.connections);
+        let slots = if options.shared_memory { slots.min(MAX_SLOTS) } else { slots };
+        let prepared = prepare::prepare(&target, &models, &options, slots).await?;
+        Ok(Self {
+            target,
+            models,
+            prepared: prepared.models.into(),
+            connections: Vec::new(),
+            slots,
+            _registration: prepared.registration,
+        })
     }
 
     /// Sends requests at the instants they are due. `watch` is told once a second how far it is; when `stop` returns, the
@@ -93,7 +109,7 @@ impl Session {
             _ => None,
         });
         let mut alarm = Alarm::new().map_err(LoadError::Timer)?;
-        connection::fill(&self.target, &mut self.connections, self.options.connections).await?;
+        connection::fill(&self.target, &mut self.connections, 0..self.slots).await?;
         let local = LocalSet::new();
         let busy_before = busy();
         let generator = Rc::new(Generator::new(

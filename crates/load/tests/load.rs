@@ -1,6 +1,7 @@
 //! Whole runs against a server that does as a script says.
 
 mod scripted;
+mod sharing;
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use weft_scheduler::Span;
 use weft_simulator::Load;
 
 const OPTIONS: SessionOptions =
-    SessionOptions { connections: 16, seed: 1, check: AnswerCheck::Size };
+    SessionOptions { connections: 16, seed: 1, check: AnswerCheck::Size, shared_memory: false };
 const AT_ONCE: Act = Act::Answer(Duration::ZERO);
 
 fn ms(ms: f64) -> Span {

@@ -1,7 +1,7 @@
 //! One HTTP/2 connection, shared by many calls at a time.
 
 use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -17,12 +17,12 @@ const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 
 /// A connection that is opened when it is first used, and again after it has ended.
 pub(crate) struct Channel {
-    pub(super) target: Rc<Target>,
+    pub(super) target: Arc<Target>,
     sender: Mutex<Option<SendRequest<Full<Bytes>>>>,
 }
 
 impl Channel {
-    pub(crate) fn new(target: Rc<Target>) -> Self {
+    pub(crate) fn new(target: Arc<Target>) -> Self {
         Self { target, sender: Mutex::new(None) }
     }
 

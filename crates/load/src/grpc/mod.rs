@@ -7,7 +7,7 @@ mod status;
 mod stream;
 
 pub(crate) use channel::Channel;
-pub(crate) use client::Client;
+pub(crate) use client::{Client, encode};
 pub(crate) use stream::Stream;
 
 /// The most requests at a time on one connection: below what servers allow.

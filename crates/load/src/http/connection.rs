@@ -1,7 +1,7 @@
 //! One kept-alive connection of HTTP/1.1: a request out in one piece, its answer back.
 
 use std::io::{self, ErrorKind};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::TcpStream;
@@ -10,7 +10,7 @@ use super::chunks::Chunks;
 use super::head::{self, BodyLength, Head};
 use super::message::reply_of;
 use super::{ExchangeError, MAX_ANSWER_BYTES};
-use crate::reply::Reply;
+use crate::reply::{OutputPlace, Reply};
 use crate::target::Target;
 
 /// Room that is made for an answer whose length is not known yet.
@@ -18,7 +18,7 @@ const READ_BYTES: usize = 16 << 10;
 
 /// A connection that is opened when it is first used, and again after the server has ended it.
 pub(crate) struct Connection {
-    target: Rc<Target>,
+    target: Arc<Target>,
     stream: Option<TcpStream>,
     /// What was received.
     received: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Connection {
-    pub(crate) fn new(target: Rc<Target>) -> Self {
+    pub(crate) fn new(target: Arc<Target>) -> Self {
         Self { target, stream: None, received: Vec::new(), joined: Vec::new() }
     }
 
@@ -54,9 +54,9 @@ impl Connection {
     }
 
     /// Sends a request for inference.
-    pub(crate) async fn ask(&mut self, request: &[u8]) -> Reply<'_> {
+    pub(crate) async fn ask(&mut self, request: &[u8], outputs: OutputPlace) -> Reply<'_> {
         match self.exchange(request).await {
-            Ok(answer) => reply_of(answer),
+            Ok(answer) => reply_of(answer, outputs),
             Err(error) => error.into_reply(),
         }
     }
@@ -170,7 +170,7 @@ mod tests {
     async fn listen() -> (TcpListener, Connection) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let target = Rc::new(Target::parse(&address, None).unwrap());
+        let target = Arc::new(Target::parse(&address, None).unwrap());
         (listener, Connection::new(target))
     }
 

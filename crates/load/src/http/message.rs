@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use weft_protocol::json;
+use weft_protocol::json::{self, TensorForm};
+use weft_protocol::{InferRequest, ProtocolError};
 
 use super::connection::Answer;
-use crate::reply::{Rejection, Reply};
+use crate::output_size::output_size;
+use crate::reply::{OutputPlace, Outputs, Rejection, Reply};
 use crate::target::Target;
 
 /// A request without a body.
@@ -26,6 +28,19 @@ pub(super) fn post(target: &Target, path: &str, json_bytes: Option<usize>, body:
     let length = format!("{content}Content-Length: {}\r\n", body.len());
     let head = head(target, "POST", path, &length);
     [head.as_bytes(), body].concat().into()
+}
+
+/// A request for inference.
+pub(crate) fn encode(
+    target: &Target,
+    form: TensorForm,
+    model: &str,
+    mut request: InferRequest,
+) -> Result<Bytes, ProtocolError> {
+    request.parameters.binary_outputs = form == TensorForm::Binary;
+    let body = json::encode_request(&request, form)?;
+    let path = format!("/v2/models/{}/infer", escaped(model));
+    Ok(post(target, &path, body.header_length, &body.body))
 }
 
 fn head(target: &Target, method: &str, path: &str, content: &str) -> String {
@@ -48,18 +63,23 @@ pub(super) fn escaped(name: &str) -> String {
     name.bytes().map(escape).collect()
 }
 
-/// What an answer to a request for inference comes to.
-pub(super) fn reply_of(answer: Answer<'_>) -> Reply<'_> {
-    match (answer.status, answer.json_bytes) {
-        (200, Some(json_bytes)) => match answer.body.get(json_bytes..) {
-            Some(outputs) => Reply::Answered(Cow::Borrowed(outputs)),
+/// What an answer to a request for inference comes to, whose outputs are wanted in a place.
+pub(super) fn reply_of(answer: Answer<'_>, outputs: OutputPlace) -> Reply<'_> {
+    let no_answer = |problem: String| Reply::failed("an answer that is no answer", problem);
+    match (answer.status, outputs, answer.json_bytes) {
+        (200, OutputPlace::SharedMemory, _) => match shared_bytes(answer.body) {
+            Ok(size_bytes) => Reply::Answered(Outputs::Shared(size_bytes)),
+            Err(problem) => no_answer(problem),
+        },
+        (200, OutputPlace::Answer, Some(json_bytes)) => match answer.body.get(json_bytes..) {
+            Some(outputs) => Reply::Answered(Outputs::Carried(Cow::Borrowed(outputs))),
             None => Reply::failed("an answer whose JSON is longer than itself", ""),
         },
-        (200, None) => match outputs_in_json(answer.body) {
-            Ok(outputs) => Reply::Answered(Cow::Owned(outputs)),
-            Err(problem) => Reply::failed("an answer that is no answer", problem),
+        (200, OutputPlace::Answer, None) => match outputs_in_json(answer.body) {
+            Ok(outputs) => Reply::Answered(Outputs::Carried(Cow::Owned(outputs))),
+            Err(problem) => no_answer(problem),
         },
-        (429 | 503 | 504, _) => Reply::Refused(rejection_of(&answer)),
+        (429 | 503 | 504, ..) => Reply::Refused(rejection_of(&answer)),
         _ => Reply::Failed(rejection_of(&answer)),
     }
 }
@@ -99,6 +119,26 @@ pub(super) fn rejection_of(answer: &Answer<'_>) -> Rejection {
     }
 }
 
+/// An answer whose outputs are elsewhere.
+#[derive(Deserialize)]
+struct Placed<'a> {
+    #[serde(borrow)]
+    outputs: Vec<PlacedOutput<'a>>,
+}
+
+#[derive(Deserialize)]
+struct PlacedOutput<'a> {
+    #[serde(borrow)]
+    datatype: Cow<'a, str>,
+    shape: Vec<i64>,
+}
+
+/// How much all outputs of an answer take that are in shared memory.
+fn shared_bytes(body: &[u8]) -> Result<usize, String> {
+    let placed: Placed<'_> = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    placed.outputs.iter().map(|output| output_size(&output.datatype, &output.shape)).sum()
+}
+
 /// The elements of all outputs of an answer without bytes.
 fn outputs_in_json(body: &[u8]) -> Result<Vec<u8>, String> {
     let answer = json::decode_response(&Bytes::copy_from_slice(body), None);
@@ -115,15 +155,35 @@ mod tests {
     use super::*;
 
     fn reply(status: u16, json_bytes: Option<usize>, body: &[u8]) -> Reply<'_> {
-        reply_of(Answer { status, body, json_bytes })
+        reply_of(Answer { status, body, json_bytes }, OutputPlace::Answer)
+    }
+
+    fn carried(outputs: &[u8]) -> Reply<'_> {
+        Reply::Answered(Outputs::Carried(outputs.into()))
+    }
+
+    #[test]
+    fn outputs_in_shared_memory_have_the_size_that_the_answer_states() {
+        let reply = |body: &'static str| {
+            let answer = Answer { status: 200, body: body.as_bytes(), json_bytes: None };
+            reply_of(answer, OutputPlace::SharedMemory)
+        };
+        let two = r#"{"model_name":"m","outputs":[{"name":"y","datatype":"INT32","shape":[2]},
+            {"name":"z","datatype":"FP64","shape":[1,3]}]}"#;
+        assert_eq!(reply(two), Reply::Answered(Outputs::Shared(32)));
+        assert!(matches!(
+            reply(r#"{"outputs":[{"datatype":"BYTES","shape":[1]}]}"#),
+            Reply::Failed(_)
+        ));
+        assert!(matches!(reply("[]"), Reply::Failed(_)));
     }
 
     #[test]
     fn outputs_are_what_follows_the_json() {
-        assert_eq!(reply(200, Some(2), b"{}1234"), Reply::Answered(b"1234".into()));
+        assert_eq!(reply(200, Some(2), b"{}1234"), carried(b"1234"));
         assert!(matches!(reply(200, Some(9), b"{}1234"), Reply::Failed(_)));
         let json = br#"{"model_name":"m","outputs":[{"name":"y","datatype":"INT32","shape":[2],"data":[1,256]}]}"#;
-        assert_eq!(reply(200, None, json), Reply::Answered(b"\x01\0\0\0\0\x01\0\0".into()));
+        assert_eq!(reply(200, None, json), carried(b"\x01\0\0\0\0\x01\0\0"));
         assert!(matches!(reply(200, None, b"[]"), Reply::Failed(_)));
     }
 

@@ -10,6 +10,7 @@ use std::io;
 
 pub(crate) use client::Client;
 pub(crate) use connection::Connection;
+pub(crate) use message::encode;
 
 use crate::reply::Reply;
 

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use weft_load::{Capacity, DELAY_PERCENTILE, Session, Step, Stopped, find_capacity};
+use weft_load::{Capacity, DELAY_PERCENTILE, Step, Stopped, find_capacity};
 use weft_scheduler::Span;
 use weft_simulator::Load;
 
-use super::{NOTHING_ANSWERED, Options, Task, finish, interruption, json, show, tables};
+use super::{NOTHING_ANSWERED, Options, Task, finish, interruption, json, open, show, tables};
 use crate::progress;
 use crate::table::Table;
 
@@ -18,7 +18,9 @@ pub(super) async fn run(task: Task, options: &Options) -> Result<ExitCode> {
         .iter()
         .any(|model| model.slo.is_some() && !matches!(model.load, Load::ClosedLoop { .. }));
     ensure!(is_searched, "--find-capacity needs a model with --slo whose requests come at a rate");
-    let mut session = Session::open(task.target.clone(), task.models.clone(), task.session).await?;
+    let Some(mut session) = open(&task).await? else {
+        return Ok(ExitCode::from(NOTHING_ANSWERED));
+    };
     let mut watch = |step: usize, done: &_| show(&format!("step {step}, "), done);
     let wanted = options.capacity();
     let found =
@@ -107,6 +109,7 @@ fn report(task: &Task, options: &Options, found: &Capacity) -> Value {
         "server": task.target.address,
         "protocol": task.target.protocol.to_string(),
         "connections": task.session.connections,
+        "shared_memory": task.session.shared_memory,
         "seed": task.run.seed,
         "target": options.target,
         "carried_per_s": found.best().map(rate),

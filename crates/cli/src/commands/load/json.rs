@@ -12,6 +12,7 @@ pub(super) fn report(task: &Task, outcome: &Outcome) -> Value {
         "server": task.target.address,
         "protocol": task.target.protocol.to_string(),
         "connections": task.session.connections,
+        "shared_memory": task.session.shared_memory,
         "seed": task.run.seed,
     });
     add(&mut report, outcome_of(outcome));

@@ -79,6 +79,9 @@ pub(crate) struct Options {
         default_missing_value = "0"
     )]
     check: Option<f32>,
+    /// Tensors travel through memory that is shared with the server, which is on this machine
+    #[arg(long)]
+    shared_memory: bool,
     /// Search the highest rates at which --target of the requests are answered in time
     #[arg(long, conflicts_with = "svg")]
     find_capacity: bool,
@@ -133,7 +136,9 @@ fn is_of_connection(error: &anyhow::Error) -> bool {
 }
 
 async fn run_once(task: Task, options: &Options) -> Result<ExitCode> {
-    let mut session = Session::open(task.target.clone(), task.models.clone(), task.session).await?;
+    let Some(mut session) = open(&task).await? else {
+        return Ok(ExitCode::from(NOTHING_ANSWERED));
+    };
     let outcome = session.run(&task.run, &mut |done| show("", done), &mut interruption).await?;
     progress::clear();
     let report = json::report(&task, &outcome);
@@ -145,6 +150,19 @@ async fn run_once(task: Task, options: &Options) -> Result<ExitCode> {
         0 => ExitCode::from(NOTHING_ANSWERED),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Settles with the server what is asked; none where somebody presses Ctrl-C meanwhile.
+async fn open(task: &Task) -> Result<Option<Session>> {
+    let opened = Session::open(task.target.clone(), task.models.clone(), task.session);
+    tokio::select! {
+        biased;
+        () = interruption() => {
+            eprintln!("weft: interrupted before the first request");
+            Ok(None)
+        }
+        opened = opened => Ok(Some(opened?)),
+    }
 }
 
 /// Writes the report for machines where it was asked for, and prints the one for people unless the other goes there.
@@ -219,7 +237,8 @@ impl Options {
             Some(tolerance) => AnswerCheck::Close(tolerance),
         };
         ensure!(self.check.is_none_or(|share| share >= 0.0), "--check must be at least 0");
-        let session = SessionOptions { connections, seed, check };
+        let shared_memory = self.shared_memory;
+        let session = SessionOptions { connections, seed, check, shared_memory };
         let run = RunOptions { length, warm_up: Span::from_s(self.warm_up), seed, factor: 1.0 };
         Ok(Task { target, models, session, run })
     }
@@ -235,6 +254,8 @@ impl Task {
         let Target { address, protocol, .. } = &self.target;
         let seconds = outcome.length.seconds();
         let interrupted = if outcome.is_interrupted { ", interrupted" } else { "" };
-        format!("{address} over {protocol}, {seconds:.1} s{interrupted}, seed {}", self.run.seed)
+        let memory = if self.session.shared_memory { " and shared memory" } else { "" };
+        let seed = self.run.seed;
+        format!("{address} over {protocol}{memory}, {seconds:.1} s{interrupted}, seed {seed}")
     }
 }

@@ -227,7 +227,12 @@ mod tests {
         let task = Task {
             target: Target::parse("host:1", Some(Protocol::Grpc)).unwrap(),
             models: Vec::new(),
-            session: SessionOptions { connections: 1, seed: 1, check: AnswerCheck::Size },
+            session: SessionOptions {
+                connections: 1,
+                seed: 1,
+                check: AnswerCheck::Size,
+                shared_memory: false,
+            },
             run: RunOptions {
                 length: Span::from_s(3.0),
                 warm_up: Span::ZERO,
