@@ -127,6 +127,11 @@ impl Effort {
         self.search_mut(proposal.operator).record(proposal.candidate, outcome);
     }
 
+    /// Tells all searches how much measurements of one candidate differ; see [`Search::expect_noise`].
+    pub fn expect_noise(&mut self, noise: f64) {
+        self.operators.iter_mut().for_each(|operator| operator.search.expect_noise(noise));
+    }
+
     /// Takes back a proposal that could not be tried, through no fault of its own.
     pub fn release(&mut self, proposal: Proposal) {
         self.search_mut(proposal.operator).release(proposal.candidate);

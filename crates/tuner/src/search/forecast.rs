@@ -23,11 +23,13 @@ pub(super) struct Forecast {
     rows: usize,
     /// By how much the last measured candidates differed from what had been expected of them.
     errors: VecDeque<f64>,
+    /// By how much measurements of one candidate differ, as a logarithm.
+    noise: f64,
 }
 
 impl Forecast {
     pub(super) fn new(features: Features) -> Self {
-        Self { features, expected: None, rows: 0, errors: VecDeque::new() }
+        Self { features, expected: None, rows: 0, errors: VecDeque::new(), noise: 0.0 }
     }
 
     pub(super) fn features(&self) -> &Features {
@@ -73,12 +75,19 @@ impl Forecast {
         self.errors.push_back(ratio - self.expected(candidate));
     }
 
-    /// The root mean square of the last errors, without the one that was slower than expected by the most: something may
-    /// have disturbed it. None before there are enough of them.
+    /// Takes note of how much measurements differ by themselves.
+    pub(super) fn expect_noise(&mut self, noise: f64) {
+        self.noise = noise;
+    }
+
+    /// The root mean square of the last errors, without the one that was slower than expected by the most, and as far as
+    /// noise does not explain it: more trials do not make a model better than its measurements. None before there are
+    /// enough of them.
     pub(super) fn error(&self) -> Option<f64> {
         let slowest = self.errors.iter().copied().fold(0.0, f64::max);
         let squares: f64 = self.errors.iter().map(|error| error * error).sum();
-        let kept = squares - slowest * slowest;
-        (self.errors.len() == JUDGED_TRIALS).then(|| (kept / (JUDGED_TRIALS - 1) as f64).sqrt())
+        let square = (squares - slowest * slowest) / (JUDGED_TRIALS - 1) as f64;
+        let unexplained = (square - self.noise * self.noise).max(0.0);
+        (self.errors.len() == JUDGED_TRIALS).then(|| unexplained.sqrt())
     }
 }

@@ -98,6 +98,12 @@ impl Search {
         self.forecast.update(expectation, &self.ledger);
     }
 
+    /// Takes note of how much measurements of one candidate differ, as a logarithm: what this explains is not held against
+    /// a model.
+    pub fn expect_noise(&mut self, noise: f64) {
+        self.forecast.expect_noise(noise);
+    }
+
     /// Adds what was measured here to the rows that a model is learned from.
     pub fn add_rows(&self, rows: &mut TrainingRows) -> Result<(), RowError> {
         self.ledger.log_ratios().into_iter().try_for_each(|(candidate, ratio)| {

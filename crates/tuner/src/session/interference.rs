@@ -1,4 +1,4 @@
-//! Whether a trial was disturbed more than trials beside others usually are.
+//! How much trials are disturbed, and whether one was more than trials beside others usually are.
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,17 @@ const MAX_EXCESS: f64 = 1.2;
 /// The share of trials at least that is thought to be usual: what neighbours do to each other all the time is.
 const USUAL_SHARE: f64 = 0.9;
 
+/// How many times as much as those of the control kernel, which is small, the times of candidates differ.
+const NOISE_OVER_CONTROL: f64 = 2.0;
+
 /// What the control kernel took in the trials before, relative to what it takes alone.
 #[derive(Debug, Default)]
 pub(super) struct Interference {
     recent: VecDeque<f64>,
+    /// How many trials there were, and sums over all of them: of the logarithms, and of their squares.
+    trials: f64,
+    sum: f64,
+    squares: f64,
 }
 
 impl Interference {
@@ -29,12 +36,26 @@ impl Interference {
             self.recent.pop_front();
         }
         self.recent.push_back(interference);
+        let logarithm = interference.max(f64::MIN_POSITIVE).ln();
+        self.trials += 1.0;
+        self.sum += logarithm;
+        self.squares += logarithm * logarithm;
         if sorted.len() < LEAST {
             return None;
         }
         let below = |share: f64| sorted[(sorted.len() as f64 * share) as usize];
         let excess = interference / below(0.5);
         (excess > MAX_EXCESS && interference > below(USUAL_SHARE)).then_some(excess)
+    }
+
+    /// How much measurements of one candidate differ, as a logarithm, by how much the control kernel did in all trials so
+    /// far: what disturbs them all alike leaves their order as it is.
+    pub(super) fn noise(&self) -> f64 {
+        if self.trials < LEAST as f64 {
+            return 0.0;
+        }
+        let mean = self.sum / self.trials;
+        NOISE_OVER_CONTROL * (self.squares / self.trials - mean * mean).max(0.0).sqrt()
     }
 }
 
@@ -52,5 +73,22 @@ mod tests {
         // A device that is shared by more from now on is usual soon.
         let until_usual = (0..100).take_while(|_| interference.excess(1.6).is_some()).count();
         assert!((1..REMEMBERED).contains(&until_usual), "{until_usual}");
+    }
+
+    #[test]
+    fn noise_is_what_differs_between_trials_not_what_all_have() {
+        let noise = |of: &dyn Fn(u32) -> f64, trials| {
+            let mut interference = Interference::default();
+            for trial in 0..trials {
+                interference.excess(of(trial));
+            }
+            interference.noise()
+        };
+        assert!(noise(&|_| 1.7, 100) < 1e-6, "all are disturbed alike");
+        let calm_or_not = |trial: u32| if trial % 2 == 0 { 1.0 } else { 1.21 };
+        assert!((noise(&calm_or_not, 100) - NOISE_OVER_CONTROL * 1.1f64.ln()).abs() < 1e-9);
+        assert_eq!(noise(&calm_or_not, LEAST as u32 - 1), 0.0, "too few to tell");
+        // An operator's last trials may be long ago, so that it is not enough to know how it is now.
+        assert!(noise(&|trial| if trial < 100 { 1.5 } else { 1.0 }, 200) > 0.3);
     }
 }

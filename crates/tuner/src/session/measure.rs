@@ -18,13 +18,15 @@ pub(super) struct Job {
     pub(super) candidate: usize,
     /// How often it was tried before and something interfered.
     pub(super) attempt: usize,
+    /// The least that it took then.
+    pub(super) least: Option<Duration>,
     /// It is tried where a bench has nothing else to do.
     pub(super) is_spare: bool,
 }
 
 impl Job {
     pub(super) fn new(task: usize, candidate: usize) -> Self {
-        Self { task, candidate, attempt: 0, is_spare: false }
+        Self { task, candidate, attempt: 0, least: None, is_spare: false }
     }
 }
 

@@ -253,8 +253,12 @@ impl Coordinator<'_> {
         }
     }
 
-    fn finish(&mut self, Finished { job, bench, trial }: Finished) -> Result<(), TuneError> {
+    fn finish(&mut self, Finished { job, bench, mut trial }: Finished) -> Result<(), TuneError> {
         self.statistics.note(&trial);
+        if let (Trial::Measured(measurement), Some(least)) = (&mut trial, job.least) {
+            // What interferes makes a candidate slower, and none faster.
+            measurement.time = measurement.time.min(least);
+        }
         if job.is_spare {
             if let Trial::Measured(measurement) = &trial {
                 self.spare_times[job.task].insert(job.candidate, measurement.time);
@@ -265,12 +269,15 @@ impl Coordinator<'_> {
         let outcome = match &trial {
             Trial::Measured(measurement) => {
                 let excess = self.interference.excess(measurement.interference);
+                self.effort.expect_noise(self.interference.noise());
                 let in_doubt =
                     excess.is_some_and(|excess| self.could_win(job, measurement, excess));
                 if in_doubt && job.attempt < MAX_ATTEMPTS && !self.is_over() {
                     self.statistics.repeated += 1;
                     self.in_flight += 1;
-                    self.pipeline.measure(Job { attempt: job.attempt + 1, ..job });
+                    let again =
+                        Job { attempt: job.attempt + 1, least: Some(measurement.time), ..job };
+                    self.pipeline.measure(again);
                     return Ok(());
                 }
                 search::Outcome::Time(measurement.time)

@@ -187,6 +187,27 @@ fn a_search_ends_when_a_model_that_is_right_expects_nothing() {
 }
 
 #[test]
+fn noise_that_is_known_is_not_held_against_a_model() {
+    let slope = |feature: f32| feature / 400.0;
+    let trials = |noise: f64| {
+        let mut search = search(200, Strategy::Learned, 0);
+        search.learn(&model(slope));
+        search.expect_noise(noise);
+        while !search.is_done() {
+            for candidate in search.propose(1) {
+                let off = [0.0, -0.1, 0.1][if candidate == 0 { 0 } else { 1 + candidate % 2 }];
+                let us = 1e6 * (f64::from(slope(candidate as f32)) + off).exp();
+                search.record(candidate, time_us(us as u64));
+            }
+        }
+        search.trials()
+    };
+    assert!(trials(0.0) > 25, "{}", trials(0.0));
+    assert!(trials(0.03) > 25, "it is wrong by more than that: {}", trials(0.03));
+    assert!(trials(0.12) < 20, "{}", trials(0.12));
+}
+
+#[test]
 fn patience_ends_a_search_without_a_model() {
     let mut search = search(200, Strategy::Learned, 0);
     while !search.is_done() {
