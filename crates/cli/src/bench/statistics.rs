@@ -15,6 +15,11 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
     quantile(samples, 0.5)
 }
 
+/// The sample above a quarter of all: what else runs on a machine makes some samples longer, and none shorter.
+pub(crate) fn lower_quartile(samples: &[f64]) -> f64 {
+    quantile(samples, 0.25)
+}
+
 /// The n-th root of the product; NaN without samples.
 pub(super) fn geometric_mean(samples: &[f64]) -> f64 {
     (samples.iter().map(|sample| sample.ln()).sum::<f64>() / samples.len() as f64).exp()

@@ -8,7 +8,7 @@ use weft_cuda::{CudaExecutable, CudaModel, CudaPartition};
 use weft_device::{Device, KernelChoices, LoadedModel, Partition, TunableDevice, UnitSet};
 use weft_ir::{Graph, Value};
 
-use crate::bench::{Subject, median, median_us};
+use crate::bench::{Subject, lower_quartile, median_us};
 use crate::device::OpenDevice;
 use crate::model_file::{self, DimensionOptions};
 
@@ -34,7 +34,7 @@ pub(crate) struct ContestSettings {
 }
 
 impl Contest<'_> {
-    /// The latency with each set of kernels, in microseconds: the medians of rounds in which each has its turn.
+    /// The latency with each set of kernels, in microseconds: the lower quartiles of rounds in which each has its turn.
     pub(crate) fn latencies_us(
         &self,
         sets: &[Arc<dyn KernelChoices>],
@@ -48,7 +48,7 @@ impl Contest<'_> {
             let rounds = settings.rounds_us(&contestants.iter().collect::<Vec<_>>())?;
             all.iter_mut().zip(rounds).for_each(|(all, rounds)| all.extend(rounds));
         }
-        Ok(all.iter().map(|times| median(times)).collect())
+        Ok(all.iter().map(|times| lower_quartile(times)).collect())
     }
 }
 

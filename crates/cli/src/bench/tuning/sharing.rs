@@ -20,7 +20,7 @@ use crate::tuning::{Contest, ContestSettings, ModelSelection};
 
 /// How both results are compared.
 const FINAL: ContestSettings =
-    ContestSettings { preparations: 3, rounds: 5, time: Duration::from_millis(40) };
+    ContestSettings { preparations: 12, rounds: 6, time: Duration::from_millis(10) };
 
 #[derive(Args)]
 pub(crate) struct Options {

@@ -11,7 +11,7 @@ use weft_device::KernelChoices;
 use weft_tuner::report::ModelReport;
 use weft_tuner::session::{Choice, Task};
 
-use crate::bench::median;
+use crate::bench::lower_quartile;
 use crate::device::OpenDevice;
 use crate::tuning::{ContestSettings, Contestant, KernelSet, ModelSelection, Ring};
 
@@ -104,16 +104,15 @@ impl<'a> Check<'a> {
         choices: &mut [Option<Choice>],
         given_up: &mut Vec<usize>,
     ) -> Result<(f64, f64)> {
-        let is_slower = |ratio: f64| ratio > 1.0 + MAX_LOSS;
         let mut untuned_us = 0.0;
         for limit in DOUBTFUL_GAINS {
             let tuned = enter(choices)?;
             let mut pairs = self.pairs_us(untuned, &tuned, ROUNDS)?;
-            if is_slower(ratio(&pairs)) {
+            if is_slower(&pairs) {
                 pairs.extend(self.pairs_us(untuned, &tuned, FURTHER_ROUNDS)?);
             }
-            untuned_us = median(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
-            if !is_slower(ratio(&pairs)) {
+            untuned_us = calm_us(&pairs, |pair| pair.0);
+            if !is_slower(&pairs) {
                 return Ok((untuned_us, ratio(&pairs)));
             }
             given_up.extend(give_up(choices, limit));
@@ -151,9 +150,20 @@ impl Untuned<'_> {
     }
 }
 
+/// The second of each pair is slower in three rounds of four: noise alone makes either the slower one in half of them.
+fn is_slower(pairs: &[(f64, f64)]) -> bool {
+    let ratios: Vec<f64> = pairs.iter().map(|(one, other)| other / one).collect();
+    lower_quartile(&ratios) > 1.0 + MAX_LOSS
+}
+
 /// How many times as long the second of each pair is.
 fn ratio(pairs: &[(f64, f64)]) -> f64 {
-    median(&pairs.iter().map(|(one, other)| other / one).collect::<Vec<_>>())
+    calm_us(pairs, |pair| pair.1) / calm_us(pairs, |pair| pair.0)
+}
+
+/// What one of each pair takes in calm rounds.
+fn calm_us(pairs: &[(f64, f64)], one: impl Fn(&(f64, f64)) -> f64) -> f64 {
+    lower_quartile(&pairs.iter().map(one).collect::<Vec<_>>())
 }
 
 /// Goes back to the untuned candidate where another one gains no more than `limit`; says of which tasks.
@@ -174,6 +184,18 @@ fn give_up(choices: &mut [Option<Choice>], limit: f64) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_that_something_slowed_decide_nothing() {
+        let calm = [(100.0, 98.0), (101.0, 99.0), (100.0, 98.0)];
+        let slowed = [(150.0, 98.0), (100.0, 160.0), (101.0, 150.0), (100.0, 149.0)];
+        let pairs = [&calm[..], &slowed].concat();
+        assert!((ratio(&pairs) - 0.98).abs() < 0.006, "{}", ratio(&pairs));
+        assert!(!is_slower(&pairs));
+        let slower: Vec<_> = pairs.iter().map(|(one, other)| (*one, other * 1.04)).collect();
+        assert!(is_slower(&slower[..3]) && is_slower(&[&slower[..3], &[(150.0, 98.0)]].concat()));
+        assert!(!is_slower(&[(100.0, 103.0), (103.0, 100.0), (100.0, 103.0), (103.0, 100.0)]));
+    }
 
     #[test]
     fn small_gains_are_given_up_first() {
