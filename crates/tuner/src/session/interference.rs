@@ -85,7 +85,7 @@ mod tests {
             interference.noise()
         };
         assert!(noise(&|_| 1.7, 100) < 1e-6, "all are disturbed alike");
-        let calm_or_not = |trial: u32| if trial % 2 == 0 { 1.0 } else { 1.21 };
+        let calm_or_not = |trial: u32| if trial.is_multiple_of(2) { 1.0 } else { 1.21 };
         assert!((noise(&calm_or_not, 100) - NOISE_OVER_CONTROL * 1.1f64.ln()).abs() < 1e-9);
         assert_eq!(noise(&calm_or_not, LEAST as u32 - 1), 0.0, "too few to tell");
         // An operator's last trials may be long ago, so that it is not enough to know how it is now.
