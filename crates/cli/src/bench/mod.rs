@@ -16,7 +16,7 @@ mod timing;
 mod tuning;
 
 pub(crate) use gpu::median_us;
-pub(crate) use statistics::lower_quartile;
+pub(crate) use statistics::{lower_quartile, median};
 pub(crate) use timing::Subject;
 
 use anyhow::Result;
