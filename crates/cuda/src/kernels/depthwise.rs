@@ -225,7 +225,7 @@ mod tests {
         let first =
             |problem: DepthwiseProblem| problem.candidates(&OPERANDS, Chip::H200)[0].name.clone();
         assert_eq!(first(example(480, 14, 3, Storage::F16)), "depthwise 2x1 pixels");
-        let large = DepthwiseProblem { images: 8, ..example(64, 112, 3, Storage::F16) };
+        let large = DepthwiseProblem { images: 16, ..example(64, 112, 3, Storage::F16) };
         assert_eq!(first(large.clone()), "depthwise 2x2 pixels");
         let mut dense = large;
         dense.image.strides = [1, 1];

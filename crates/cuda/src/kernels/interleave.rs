@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(template(&[2, 3, 9, 7], &[0, 2, 3, 1]), "transpose.cu");
         assert_eq!(template(&[2, 5, 8, 8], &[0, 2, 3, 1]), "transpose.cu");
         // The other way round the source is contiguous along the short axis.
-        assert_eq!(template(&[2, 8, 8, 3], &[0, 3, 1, 2]), "transpose.cu");
+        assert_eq!(template(&[2, 8, 8, 4], &[0, 3, 1, 2]), "transpose.cu");
     }
 
     #[test]
