@@ -40,11 +40,11 @@ impl Connection {
     }
 }
 
-/// How many requests at a time so many connections carry.
-pub(crate) fn requests_at_a_time(protocol: Protocol, connections: usize) -> usize {
+/// How many requests at a time a connection carries.
+pub(crate) fn requests_at_a_time(protocol: Protocol) -> usize {
     match protocol {
-        Protocol::Http => connections,
-        Protocol::Grpc => connections * STREAMS_PER_CONNECTION,
+        Protocol::Http => 1,
+        Protocol::Grpc => STREAMS_PER_CONNECTION,
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -13,16 +13,13 @@ use weft_simulator::Clients;
 
 use crate::alarm::Alarm;
 use crate::connection::Connection;
+use crate::lane::Part;
 use crate::outcome::Outcome;
 use crate::prepared::{Fate, PreparedModel};
 use crate::recorder::{Job, Recorder};
 use crate::upcoming::Upcoming;
 
-/// The most requests that wait for a connection; past it they are dropped, and counted as such. Clients, whose number is
-/// limited anyway, always wait.
-const MAX_WAITING: usize = 100_000;
-
-/// One run on its way. All of it is on one thread.
+/// One lane's part of a run on its way. All of it is on one thread.
 pub(crate) struct Generator {
     models: Arc<[PreparedModel]>,
     /// By model; `None` for loads that wait for nobody.
@@ -35,6 +32,8 @@ pub(crate) struct Generator {
     has_upcoming: Notify,
     idle: RefCell<Vec<Connection>>,
     waiting: RefCell<VecDeque<Job>>,
+    /// Past so many that wait more are dropped, and counted as such. Clients, whose number is limited anyway, always wait.
+    max_waiting: usize,
     in_flight: Cell<usize>,
     /// Nothing is in flight or waits any more.
     is_quiet: Notify,
@@ -42,7 +41,7 @@ pub(crate) struct Generator {
 }
 
 /// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Since its beginning.
     pub elapsed: Span,
@@ -58,15 +57,28 @@ pub struct Progress {
     pub waiting: usize,
 }
 
+impl Progress {
+    /// That of several lanes together, which are at it side by side.
+    pub(crate) fn of_all(lanes: &[Arc<Mutex<Progress>>]) -> Self {
+        let mut all = Self::default();
+        for lane in lanes {
+            let lane = *lane.lock().expect("nobody panics while holding it");
+            all.elapsed = all.elapsed.max(lane.elapsed);
+            all.length = all.length.max(lane.length);
+            all.due += lane.due;
+            all.answered += lane.answered;
+            all.in_flight += lane.in_flight;
+            all.waiting += lane.waiting;
+        }
+        all
+    }
+}
+
 impl Generator {
-    /// A run that begins now.
-    pub(crate) fn new(
-        models: Arc<[PreparedModel]>,
-        mut clients: Vec<Option<Clients>>,
-        mut upcoming: Upcoming,
-        connections: Vec<Connection>,
-        recorder: Recorder,
-    ) -> Self {
+    /// A part of a run that begins at an instant.
+    pub(crate) fn new(part: Part, connections: Vec<Connection>, start: Instant) -> Self {
+        let Part { models, mut clients, drawn, recorder, max_waiting } = part;
+        let mut upcoming = Upcoming::new(drawn);
         for (model, clients) in (0..).zip(&mut clients) {
             let first = clients.iter_mut().flat_map(Clients::begin);
             first.for_each(|due| upcoming.push_client(model, due));
@@ -76,12 +88,13 @@ impl Generator {
         Self {
             models,
             clients: RefCell::new(clients),
-            start: Instant::now(),
+            start,
             end: Cell::new(end),
             upcoming: RefCell::new(upcoming),
             has_upcoming: Notify::new(),
             idle: RefCell::new(connections),
             waiting: RefCell::default(),
+            max_waiting,
             in_flight: Cell::new(0),
             is_quiet: Notify::new(),
             recorder: RefCell::new(recorder),
@@ -132,7 +145,7 @@ impl Generator {
             return;
         }
         let mut waiting = self.waiting.borrow_mut();
-        match job.is_of_client || waiting.len() < MAX_WAITING {
+        match job.is_of_client || waiting.len() < self.max_waiting {
             true => waiting.push_back(Job { has_waited: true, ..job }),
             false => self.recorder.borrow_mut().dropped(&job),
         }

@@ -71,6 +71,7 @@ impl ModelOutcome {
         self.send_delays.quantile(DELAY_PERCENTILE) > MAX_DELAY
     }
 
+    /// Counts all that another has counted, but for its intervals.
     fn merge(&mut self, other: &ModelOutcome) {
         self.due += other.due;
         self.sent += other.sent;
@@ -103,7 +104,29 @@ pub struct Outcome {
     pub generator_load: f64,
 }
 
+impl Interval {
+    fn merge(&mut self, other: &Interval) {
+        self.due += other.due;
+        self.in_time += other.in_time;
+        self.latencies.merge(&other.latencies);
+    }
+}
+
 impl Outcome {
+    /// Counts what came of another part of the same run.
+    pub(crate) fn merge(&mut self, other: Outcome) {
+        for (model, other) in self.models.iter_mut().zip(other.models) {
+            model.merge(&other);
+            let intervals = model.intervals.len().max(other.intervals.len());
+            model.intervals.resize(intervals, Interval::default());
+            let pairs = model.intervals.iter_mut().zip(&other.intervals);
+            pairs.for_each(|(interval, other)| interval.merge(other));
+        }
+        self.length = self.length.max(other.length);
+        self.is_interrupted |= other.is_interrupted;
+        self.generator_load += other.generator_load;
+    }
+
     /// All models together, but for their intervals.
     pub fn total(&self) -> ModelOutcome {
         let mut total = ModelOutcome::default();
@@ -152,6 +175,22 @@ mod tests {
         assert_eq!(outcome.models[2].attainment(), None);
         assert_eq!(outcome.total().due, 1400);
         assert_eq!(Outcome::default().attainment(), None);
+    }
+
+    #[test]
+    fn parts_of_a_run_come_to_one_outcome() {
+        let part = |due: &[u64], load: f64| {
+            let interval = |&due| Interval { due, ..Interval::default() };
+            let intervals = due.iter().map(interval).collect();
+            let model = ModelOutcome { intervals, ..model(None, due.iter().sum(), 1) };
+            Outcome { models: vec![model], generator_load: load, ..Outcome::default() }
+        };
+        let mut whole = part(&[5, 6], 0.5);
+        whole.merge(part(&[1, 2, 3], 0.25));
+        assert_eq!((whole.models[0].due, whole.models[0].answered), (17, 2));
+        let due: Vec<u64> = whole.models[0].intervals.iter().map(|interval| interval.due).collect();
+        assert_eq!(due, [6, 8, 3]);
+        assert_eq!(whole.generator_load, 0.75);
     }
 
     #[test]

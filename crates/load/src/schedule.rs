@@ -26,6 +26,15 @@ pub(crate) fn draw<'a>(
     draw_up_to(MAX_DRAWN, loads, length, seed)
 }
 
+/// Deals instants out in turns, so that each has its share of every burst; each stays in order.
+pub(crate) fn deal(drawn: Vec<Due>, hands: usize) -> Vec<Vec<Due>> {
+    let mut dealt = vec![Vec::with_capacity(drawn.len().div_ceil(hands)); hands];
+    for (due, hand) in drawn.into_iter().zip((0..hands).cycle()) {
+        dealt[hand].push(due);
+    }
+    dealt
+}
+
 fn draw_up_to<'a>(
     limit: usize,
     loads: impl IntoIterator<Item = &'a Load>,
@@ -65,6 +74,20 @@ mod tests {
         let of_first = first.iter().filter(|due| due.model == 0).count();
         assert!((2800..3200).contains(&of_first), "{of_first}");
         assert!(first.last().unwrap().at < Time::after_start(Span::from_s(10.0)));
+    }
+
+    #[test]
+    fn all_instants_are_dealt_once_and_in_order() {
+        let drawn = draw(&[Load::Poisson { rate_per_s: 100.0 }], Span::from_s(1.0), 1).unwrap();
+        for hands in [1, 3, 200] {
+            let dealt = deal(drawn.clone(), hands);
+            assert_eq!(dealt.len(), hands);
+            assert!(dealt.iter().all(|hand| hand.is_sorted()));
+            assert!(dealt.iter().all(|hand| hand.len() <= drawn.len().div_ceil(hands)));
+            let mut all = dealt.concat();
+            all.sort_unstable();
+            assert_eq!(all, drawn);
+        }
     }
 
     #[test]

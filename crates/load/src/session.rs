@@ -1,19 +1,17 @@
 //! A server and the models that are asked for, ready for any number of runs.
 
-use std::rc::Rc;
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-use tokio::task::LocalSet;
 use weft_scheduler::Span;
 use weft_simulator::{Clients, Load};
 
-use crate::alarm::Alarm;
 use crate::answer_check::AnswerCheck;
-use crate::connection::{self, Connection};
+use crate::connection;
+use crate::crew;
 use crate::error::LoadError;
-use crate::generator::{Generator, Progress};
+use crate::generator::Progress;
+use crate::lane::{Lane, Part};
 use crate::model_load::ModelLoad;
 use crate::outcome::Outcome;
 use crate::prepare;
@@ -22,20 +20,17 @@ use crate::recorder::Recorder;
 use crate::schedule;
 use crate::shared_memory::{MAX_SLOTS, Registration};
 use crate::target::Target;
-use crate::upcoming::Upcoming;
 
-/// How long answers are waited for when no more requests are due.
-const SETTLING: Duration = Duration::from_secs(10);
-/// The same when somebody has ended the run.
-const SETTLING_INTERRUPTED: Duration = Duration::from_secs(1);
-/// How often it is told how far a run is.
-const WATCHED_EVERY: Duration = Duration::from_secs(1);
+/// The most requests that wait for a connection, in all threads together.
+const MAX_WAITING: usize = 100_000;
 
 /// How requests are made and sent, in all runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionOptions {
     /// The most connections; where all are busy, requests wait, and their latency counts on.
     pub connections: usize,
+    /// The most threads that send them, each with connections of its own: no more than there are connections.
+    pub threads: usize,
     /// What inputs are drawn from.
     pub seed: u64,
     /// How answers are checked.
@@ -57,14 +52,11 @@ pub struct RunOptions {
     pub factor: f64,
 }
 
-/// A server, the requests for it, and connections to it.
+/// A server, the requests for it, and threads with connections to it.
 pub struct Session {
-    target: Arc<Target>,
     models: Vec<ModelLoad>,
     prepared: Arc<[PreparedModel]>,
-    connections: Vec<Connection>,
-    /// How many requests may be under way at a time.
-    slots: usize,
+    lanes: Vec<Lane>,
     /// Memory that requests name, which the server forgets with the session.
     _registration: Option<Registration>,
 }
@@ -78,15 +70,17 @@ impl Session {
         options: SessionOptions,
     ) -> Result<Self, LoadError> {
         let target = Arc::new(target);
-        let slots = connection::requests_at_a_time(target.protocol, options.connections);
-        let slots = if options.shared_memory { slots.min(MAX_SLOTS) } else { slots };
-        let prepared = prepare::prepare(&target, &models, &options, slots).await?;
+        let at_a_time = connection::requests_at_a_time(target.protocol);
+        let limit = if options.shared_memory { MAX_SLOTS / at_a_time } else { usize::MAX };
+        let connections = options.connections.clamp(1, limit);
+        let prepared =
+            prepare::prepare(&target, &models, &options, connections * at_a_time).await?;
+        let lanes = shares(connections, options.threads.clamp(1, connections))
+            .map(|share| Lane::new(target.clone(), share.start * at_a_time..share.end * at_a_time));
         Ok(Self {
-            target,
             models,
             prepared: prepared.models.into(),
-            connections: Vec::new(),
-            slots,
+            lanes: lanes.collect::<Result<_, _>>()?,
             _registration: prepared.registration,
         })
     }
@@ -102,65 +96,37 @@ impl Session {
         let loads: Vec<Load> =
             self.models.iter().map(|model| scaled(&model.load, run.factor)).collect();
         let drawn = schedule::draw(&loads, run.warm_up + run.length, run.seed)?;
-        let clients = (0..).zip(&loads).map(|(model, load)| match *load {
-            Load::ClosedLoop { clients, think } => {
-                Some(Clients::new(clients, think, run.seed, model))
-            }
-            _ => None,
-        });
-        let mut alarm = Alarm::new().map_err(LoadError::Timer)?;
-        connection::fill(&self.target, &mut self.connections, 0..self.slots).await?;
-        let local = LocalSet::new();
-        let busy_before = busy();
-        let generator = Rc::new(Generator::new(
-            self.prepared.clone(),
-            clients.collect(),
-            Upcoming::new(drawn),
-            std::mem::take(&mut self.connections),
-            Recorder::new(&self.models, run.warm_up, run.length),
-        ));
-        let is_interrupted = local.run_until(drive(&generator, &mut alarm, watch, stop)).await?;
-        // Whatever is in flight now is given up, and its connections with it.
-        drop(local);
-        let elapsed = generator.progress().elapsed;
-        let (mut outcome, connections) = generator.finish();
-        self.connections = connections;
-        outcome.is_interrupted = is_interrupted;
-        outcome.generator_load =
-            busy().saturating_sub(busy_before).as_secs_f64() / elapsed.seconds().max(1e-9);
-        Ok(outcome)
+        let lanes = self.lanes.len();
+        let part = |(lane, drawn)| Part {
+            models: self.prepared.clone(),
+            clients: clients_of(&loads, run.seed, lane, lanes),
+            drawn,
+            recorder: Recorder::new(&self.models, run.warm_up, run.length),
+            max_waiting: MAX_WAITING / lanes,
+        };
+        let parts = schedule::deal(drawn, lanes).into_iter().enumerate().map(part).collect();
+        crew::run(&mut self.lanes, parts, watch, stop).await
     }
 }
 
-/// Runs until all is sent and answered; true where it was stopped before.
-async fn drive(
-    generator: &Rc<Generator>,
-    alarm: &mut Alarm,
-    watch: &mut dyn FnMut(&Progress),
-    stop: &mut impl AsyncFnMut(),
-) -> Result<bool, LoadError> {
-    let mut every = tokio::time::interval(WATCHED_EVERY);
-    let mut watching = std::pin::pin!(async {
-        loop {
-            every.tick().await;
-            watch(&generator.progress());
+/// So many in shares that differ by at most one, one after the other.
+fn shares(count: usize, shares: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..shares).map(move |share| count * share / shares..count * (share + 1) / shares)
+}
+
+/// The clients of a lane, by model. They are dealt out in turns, beginning with another lane for each model.
+fn clients_of(loads: &[Load], seed: u64, lane: usize, lanes: usize) -> Vec<Option<Clients>> {
+    let of_model = |(model, load): (u32, &Load)| match *load {
+        Load::ClosedLoop { clients, think } => {
+            let lanes_before = (lane + lanes - model as usize % lanes) % lanes;
+            let count = (clients as usize + lanes - 1 - lanes_before) / lanes;
+            // Other clients think for other times.
+            let seed = seed.wrapping_add((lane as u64) << 32);
+            Some(Clients::new(count as u32, think, seed, model))
         }
-    });
-    let is_interrupted = tokio::select! {
-        biased;
-        paced = generator.pace(alarm) => paced.map(|()| false).map_err(LoadError::Timer)?,
-        () = stop() => true,
-        () = &mut watching => false,
+        _ => None,
     };
-    generator.stop();
-    let limit = if is_interrupted { SETTLING_INTERRUPTED } else { SETTLING };
-    tokio::select! {
-        () = generator.settle() => {}
-        () = tokio::time::sleep(limit) => {}
-        () = stop() => {}
-        () = watching => {}
-    }
-    Ok(is_interrupted)
+    (0..).zip(loads).map(of_model).collect()
 }
 
 fn scaled(load: &Load, factor: f64) -> Load {
@@ -170,8 +136,33 @@ fn scaled(load: &Load, factor: f64) -> Load {
     }
 }
 
-/// How long this thread has been running on a core.
-fn busy() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_and_clients_are_all_dealt_out() {
+        for lanes in 1..6 {
+            let dealt: Vec<Range<usize>> = shares(17, lanes).collect();
+            assert_eq!((dealt[0].start, dealt[lanes - 1].end), (0, 17));
+            assert!(dealt.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert!(
+                dealt
+                    .iter()
+                    .all(|share| (17 / lanes..=17_usize.div_ceil(lanes)).contains(&share.len()))
+            );
+            let load = |clients| Load::ClosedLoop { clients, think: Span::ZERO };
+            let loads = [load(1), load(1), load(7), Load::Poisson { rate_per_s: 1.0 }];
+            let mut counts = [[0; 3]; 6];
+            for (lane, counts) in counts.iter_mut().enumerate().take(lanes) {
+                let mut clients = clients_of(&loads, 1, lane, lanes);
+                assert!(clients[3].is_none());
+                let begin = |clients: &mut Option<Clients>| clients.as_mut().unwrap().begin().len();
+                *counts = [0, 1, 2].map(|model| begin(&mut clients[model]));
+            }
+            let all = |model: usize| counts.iter().map(|lane| lane[model]).sum::<usize>();
+            assert_eq!([all(0), all(1), all(2)], [1, 1, 7], "{lanes} lanes");
+            assert!(lanes == 1 || counts[0][0] + counts[0][1] == 1, "not all begin with the first");
+        }
+    }
 }

@@ -13,8 +13,13 @@ use weft_load::{
 use weft_scheduler::Span;
 use weft_simulator::Load;
 
-const OPTIONS: SessionOptions =
-    SessionOptions { connections: 16, seed: 1, check: AnswerCheck::Size, shared_memory: false };
+const OPTIONS: SessionOptions = SessionOptions {
+    connections: 16,
+    threads: 1,
+    seed: 1,
+    check: AnswerCheck::Size,
+    shared_memory: false,
+};
 const AT_ONCE: Act = Act::Answer(Duration::ZERO);
 
 fn ms(ms: f64) -> Span {
@@ -119,6 +124,33 @@ async fn rates_are_hit_and_connections_are_used_again() {
     // The one that asked before the run, and those of the run.
     assert_eq!(server.connections(), 1 + OPTIONS.connections);
     assert!(outcome.generator_load > 0.0 && outcome.generator_load <= 1.0);
+}
+
+#[tokio::test]
+async fn several_threads_send_what_one_would() {
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        let server =
+            Server::start(|number| if number % 7 == 3 { Act::Refuse(429) } else { AT_ONCE });
+        let clients = Load::ClosedLoop { clients: 3, think: ms(5.0) };
+        let models = vec![asked(Load::Poisson { rate_per_s: 300.0 }), asked(clients)];
+        let mut due = Vec::new();
+        for threads in [1, 3, 8] {
+            let options = SessionOptions { connections: 6, threads, ..OPTIONS };
+            let mut session = open_over(protocol, &server, models.clone(), options).await.unwrap();
+            for _ in 0..2 {
+                let outcome = session.run(&run_for(0.4), &mut |_| {}, &mut never).await.unwrap();
+                for model in &outcome.models {
+                    assert_eq!(model.failed.count(), 0, "{threads} threads: {:?}", model.failed);
+                    assert_eq!(model.answered + model.refused.count(), model.due);
+                    let intervals = model.intervals.iter().map(|interval| interval.due);
+                    assert_eq!(intervals.sum::<u64>(), model.due);
+                }
+                assert!(outcome.models[1].due > 0, "{threads} threads");
+                due.push(outcome.models[0].due);
+            }
+        }
+        assert!(due.iter().all(|&of| of == due[0]), "the same instants: {due:?}");
+    }
 }
 
 #[tokio::test]

@@ -47,21 +47,24 @@ pub(super) fn framed(message: &impl Message) -> Bytes {
     framed.freeze()
 }
 
-/// Calls a method with a message that is framed, and gives the message of the answer.
-pub(super) async fn unary(
-    sender: &mut SendRequest<Full<Bytes>>,
-    target: &Target,
-    method: &str,
-    framed: Bytes,
-) -> Result<Bytes, CallError> {
-    let mut request = Request::post(format!("http://{}{SERVICE}{method}", target.address))
+/// What all calls of a method begin with.
+pub(super) fn head(target: &Target, method: &str) -> Result<Request<()>, CallError> {
+    let mut head = Request::post(format!("http://{}{SERVICE}{method}", target.address))
         .header("content-type", "application/grpc")
         .header("te", "trailers");
     if let Some(key) = &target.api_key {
-        request = request.header("authorization", format!("Bearer {key}"));
+        head = head.header("authorization", format!("Bearer {key}"));
     }
-    let malformed = |error: hyper::http::Error| CallError::Malformed(error.to_string());
-    let request = request.body(Full::new(framed)).map_err(malformed)?;
+    head.body(()).map_err(|error| CallError::Malformed(error.to_string()))
+}
+
+/// Calls a method with a message that is framed, and gives the message of the answer.
+pub(super) async fn unary(
+    sender: &mut SendRequest<Full<Bytes>>,
+    head: Request<()>,
+    framed: Bytes,
+) -> Result<Bytes, CallError> {
+    let request = head.map(|()| Full::new(framed));
     let broken = |error: hyper::Error| CallError::Connection(error.to_string());
     sender.ready().await.map_err(broken)?;
     message_of(sender.send_request(request).await.map_err(broken)?).await

@@ -9,7 +9,7 @@ use weft_protocol::grpc::inference::ModelInferResponse;
 use weft_protocol::{InferResponse, raw_bytes};
 
 use super::call::{CallError, unary};
-use super::channel::Channel;
+use super::channel::{Channel, INFERENCE};
 use crate::output_size::output_size;
 use crate::reply::{OutputPlace, Outputs, Reply};
 
@@ -31,7 +31,7 @@ impl Stream {
 
     /// The answer to a request for inference.
     pub(super) async fn infer(&self, message: &Bytes) -> Result<ModelInferResponse, CallError> {
-        let answer = self.call("ModelInfer", message.clone()).await?;
+        let answer = self.call(INFERENCE, message.clone()).await?;
         ModelInferResponse::decode(answer).map_err(|error| CallError::Malformed(error.to_string()))
     }
 
@@ -39,7 +39,7 @@ impl Stream {
     pub(super) async fn call(&self, method: &str, framed: Bytes) -> Result<Bytes, CallError> {
         let opened = self.channel.open().await;
         let mut sender = opened.map_err(|error| CallError::Connection(error.to_string()))?;
-        unary(&mut sender, &self.channel.target, method, framed).await
+        unary(&mut sender, self.channel.head(method)?, framed).await
     }
 }
 

@@ -14,8 +14,13 @@ use weft_simulator::Load;
 
 use crate::scripted::{Act, MODEL, Server, Sharing};
 
-const OPTIONS: SessionOptions =
-    SessionOptions { connections: 8, seed: 1, check: AnswerCheck::Bits, shared_memory: true };
+const OPTIONS: SessionOptions = SessionOptions {
+    connections: 8,
+    threads: 1,
+    seed: 1,
+    check: AnswerCheck::Bits,
+    shared_memory: true,
+};
 const PROTOCOLS: [Protocol; 2] = [Protocol::Http, Protocol::Grpc];
 
 fn asked(load: Load) -> ModelLoad {
@@ -33,8 +38,18 @@ fn at_rate(rate_per_s: f64) -> Load {
 }
 
 async fn open(protocol: Protocol, server: &Server, load: Load) -> Result<Session, LoadError> {
+    open_with(1, protocol, server, load).await
+}
+
+async fn open_with(
+    threads: usize,
+    protocol: Protocol,
+    server: &Server,
+    load: Load,
+) -> Result<Session, LoadError> {
     let target = Target::parse(&server.address.to_string(), Some(protocol))?;
-    Session::open(target, vec![asked(load)], OPTIONS).await
+    let options = SessionOptions { threads, ..OPTIONS };
+    Session::open(target, vec![asked(load)], options).await
 }
 
 async fn run(session: &mut Session, seconds: f64) -> Outcome {
@@ -142,6 +157,7 @@ proptest! {
     fn no_two_requests_under_way_share_their_room_and_all_of_it_comes_back(
         acts in prop::collection::vec(act(), 20..60),
         clients in 9u32..30,
+        threads in 1usize..4,
         is_grpc in any::<bool>(),
     ) {
         let protocol = PROTOCOLS[usize::from(is_grpc)];
@@ -154,7 +170,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let load = Load::ClosedLoop { clients, think: Span::ZERO };
         let outcome = runtime.block_on(async {
-            let mut session = open(protocol, &server, load).await.unwrap();
+            let mut session = open_with(threads, protocol, &server, load).await.unwrap();
             run(&mut session, 0.2).await
         });
         let model = &outcome.models[0];

@@ -110,6 +110,7 @@ fn report(task: &Task, options: &Options, found: &Capacity) -> Value {
         "protocol": task.target.protocol.to_string(),
         "connections": task.session.connections,
         "shared_memory": task.session.shared_memory,
+        "threads": task.session.threads,
         "seed": task.run.seed,
         "target": options.target,
         "carried_per_s": found.best().map(rate),

@@ -13,6 +13,7 @@ pub(super) fn report(task: &Task, outcome: &Outcome) -> Value {
         "protocol": task.target.protocol.to_string(),
         "connections": task.session.connections,
         "shared_memory": task.session.shared_memory,
+        "threads": task.session.threads,
         "seed": task.run.seed,
     });
     add(&mut report, outcome_of(outcome));

@@ -30,6 +30,9 @@ const HTTP_CONNECTIONS: usize = 128;
 const GRPC_CONNECTIONS: usize = 4;
 /// The most that may be asked for.
 const MAX_CONNECTIONS: i64 = 20_000;
+const MAX_THREADS: i64 = 256;
+/// The generator shares its cores with the server: where nobody says, it has one thread for so many.
+const CORES_PER_THREAD: usize = 4;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,6 +73,9 @@ pub(crate) struct Options {
     /// The most connections; where all are busy, requests wait and their latency counts on [default: 128, gRPC 4]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MAX_CONNECTIONS))]
     connections: Option<u32>,
+    /// The most threads that send requests, each with its share of the connections [default: one for every four cores]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS))]
+    threads: Option<u32>,
     /// Answers to equal inputs must be equal to the bit, or f32 numbers to within a share (--check=1e-4)
     #[arg(
         long,
@@ -238,7 +244,10 @@ impl Options {
         };
         ensure!(self.check.is_none_or(|share| share >= 0.0), "--check must be at least 0");
         let shared_memory = self.shared_memory;
-        let session = SessionOptions { connections, seed, check, shared_memory };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.map_or(cores / CORES_PER_THREAD, |threads| threads as usize);
+        let threads = threads.clamp(1, connections);
+        let session = SessionOptions { connections, threads, seed, check, shared_memory };
         let run = RunOptions { length, warm_up: Span::from_s(self.warm_up), seed, factor: 1.0 };
         Ok(Task { target, models, session, run })
     }

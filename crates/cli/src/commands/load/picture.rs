@@ -229,6 +229,7 @@ mod tests {
             models: Vec::new(),
             session: SessionOptions {
                 connections: 1,
+                threads: 1,
                 seed: 1,
                 check: AnswerCheck::Size,
                 shared_memory: false,

@@ -101,11 +101,15 @@ fn generator(task: &Task, outcome: &Outcome) -> String {
     let total = outcome.total();
     let delays = &total.send_delays;
     let mut text = format!(
-        "sent {} (p50), {} (p99), {} (max) after they were due; the generator took {:.0} % of a core",
+        "sent {} (p50), {} (p99), {} (max) after they were due; the generator took {:.0} % of a core{}",
         delays.quantile(0.5),
         delays.quantile(DELAY_PERCENTILE),
         delays.quantile(1.0),
-        outcome.generator_load * 100.0
+        outcome.generator_load * 100.0,
+        match task.session.threads {
+            1 => String::new(),
+            threads => format!(" on {threads} threads"),
+        }
     );
     if total.waited > 0 {
         text += &format!(
