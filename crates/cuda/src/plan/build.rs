@@ -121,7 +121,7 @@ impl Builder<'_> {
                 let places = StepPlaces {
                     inputs: task.inputs.iter().enumerate().map(input).collect(),
                     outputs: task.outputs.iter().map(|id| id.map(place)).collect(),
-                    workspace_bytes: self.placement.workspace(),
+                    workspace_bytes: self.placement.workspace(step),
                     step,
                 };
                 self.add_work(candidate.clone(), &places);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use weft_device::DeviceError;
 use weft_ir::buffers::{Lifetime, plan_buffers};
@@ -19,9 +20,10 @@ pub(crate) const ALIGNMENT_BYTES: usize = 256;
 /// The places of all values and of the steps' scratch memory.
 pub(super) struct Placement {
     values: HashMap<ValueId, Place>,
-    /// Where scratch memory starts, after all values: where these lie does not depend on the kernels that are chosen, so
-    /// that plans of a model for different partitions can go on from each other's values.
-    workspace: usize,
+    /// For each action, where its scratch memory starts: between the values that are alive meanwhile, or after them. Where
+    /// values lie does not depend on it, nor on the kernels that are chosen, so that plans of a model for different
+    /// partitions can go on from each other's values.
+    workspaces: Vec<usize>,
     pub(super) arena_bytes: usize,
 }
 
@@ -31,9 +33,9 @@ impl Placement {
         self.values.get(&id).cloned().expect("every value that the device touches has a place")
     }
 
-    /// Where the scratch memory of every action starts in the arena. Steps run one after another.
-    pub(super) fn workspace(&self) -> usize {
-        self.workspace
+    /// Where the scratch memory of an action starts in the arena.
+    pub(super) fn workspace(&self, action: usize) -> usize {
+        self.workspaces[action]
     }
 }
 
@@ -74,10 +76,32 @@ pub(super) fn place(
     for (id, &offset_bytes) in arena.iter().zip(&buffers.offsets_bytes) {
         values.insert(*id, Place::Arena { offset_bytes });
     }
-    let workspaces = schedule.actions.iter().map(|&action| workspace_bytes(action, tasks));
-    let workspace_bytes = workspaces.max().unwrap_or(0).next_multiple_of(ALIGNMENT_BYTES);
-    let workspace = buffers.arena_bytes;
-    Ok(Placement { values, workspace, arena_bytes: workspace + workspace_bytes })
+    let mut arena_bytes = buffers.arena_bytes;
+    let mut workspaces = Vec::with_capacity(schedule.actions.len());
+    for (step, &action) in schedule.actions.iter().enumerate() {
+        let size_bytes = workspace_bytes(action, tasks).next_multiple_of(ALIGNMENT_BYTES);
+        let all = lifetimes.iter().zip(&buffers.offsets_bytes);
+        let alive = all.filter(|(life, _)| (life.first_step..=life.last_step).contains(&step));
+        let taken = alive.map(|(life, &offset)| offset..offset + life.size_bytes).collect();
+        let start = first_gap(taken, size_bytes);
+        arena_bytes = arena_bytes.max(start + size_bytes);
+        workspaces.push(start);
+    }
+    Ok(Placement { values, workspaces, arena_bytes })
+}
+
+/// The first place for so many bytes beside ranges that are taken.
+fn first_gap(mut taken: Vec<Range<usize>>, size_bytes: usize) -> usize {
+    taken.sort_by_key(|range| range.start);
+    taken
+        .iter()
+        .fold((0, false), |(start, is_found), range| {
+            match is_found || range.start >= start + size_bytes {
+                true => (start, true),
+                false => (start.max(range.end), false),
+            }
+        })
+        .0
 }
 
 /// Sizes that are multiples of the alignment make every offset one.
@@ -147,4 +171,19 @@ fn place_constants(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_gap;
+
+    #[test]
+    fn scratch_memory_lies_in_the_first_gap_that_is_wide_enough() {
+        let taken = || vec![100..200, 0..50, 120..300, 400..500];
+        assert_eq!(first_gap(taken(), 50), 50);
+        assert_eq!(first_gap(taken(), 51), 300);
+        assert_eq!(first_gap(taken(), 101), 500);
+        assert_eq!(first_gap(Vec::new(), 7), 0);
+        assert_eq!(first_gap(taken(), 0), 0);
+    }
 }
