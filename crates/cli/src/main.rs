@@ -9,6 +9,7 @@ mod duration;
 mod files;
 mod kernel_options;
 mod model_file;
+mod outputs;
 mod palette;
 mod progress;
 mod regulation;

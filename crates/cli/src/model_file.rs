@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use weft_ir::{DataType, Dimension, Dimensions, Graph, Tensor, ValueId};
+use weft_ir::{DataType, Dimension, Dimensions, Graph, Tensor, Value, ValueId};
 
 /// The size that open dimensions other than the batch are given where nothing else is said.
 const DEFAULT_OPEN_DIMENSION: usize = 128;
@@ -128,6 +128,11 @@ pub(crate) fn random_inputs(
         .zip(shapes)
         .map(|(id, shape)| random_input(graph, id, shape, seed))
         .collect()
+}
+
+/// The same as an executable takes them.
+pub(crate) fn random_values(graph: &Graph, shapes: &[Vec<usize>], seed: u64) -> Result<Vec<Value>> {
+    Ok(random_inputs(graph, shapes, seed)?.into_iter().map(Value::Tensor).collect())
 }
 
 /// Models named on the command line: files, or zoo names with `zoo:` in front, which are written to a cache folder.

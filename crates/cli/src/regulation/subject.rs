@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use weft_cuda::{CompiledMix, CudaDevice, CudaMix, CudaSegment};
 use weft_device::UnitSet;
-use weft_ir::{Graph, Value};
+use weft_ir::Value;
 use weft_scheduler::regulate::{Mix, MixModel, MixSchedule, Segment, StepTimes};
 use weft_scheduler::{Span, UnitMask};
 
 use crate::bench::median;
 use crate::model_file::{self, DimensionOptions};
+use crate::outputs::difference;
 use crate::progress;
 
 /// Numbers of units that steps are timed on, as far as there are so many; all of them besides.
@@ -49,7 +50,7 @@ impl Subject {
             progress::show(format!("loading {name}"));
             let graph = model_file::load(&model_file::resolve(name)?)?;
             let shapes = dimensions.shapes(&graph, *batch)?;
-            inputs.push(inputs_of(&graph, &shapes, place as u64)?);
+            inputs.push(model_file::random_values(&graph, &shapes, place as u64)?);
             loaded.push((device.load_with_precision(name, &graph, device.precision()), shapes));
         }
         progress::show("preparing models".to_string());
@@ -174,22 +175,4 @@ fn units(device: &CudaDevice) -> Vec<UnitSet> {
         }
     }
     units.into_iter().map(|units| units.into_iter().collect()).collect()
-}
-
-fn inputs_of(graph: &Graph, shapes: &[Vec<usize>], seed: u64) -> Result<Vec<Value>> {
-    let inputs = model_file::random_inputs(graph, shapes, seed)?;
-    Ok(inputs.into_iter().map(Value::Tensor).collect())
-}
-
-/// The norm of the difference of two outputs, relative to that of the first.
-fn difference(expected: &Value, actual: &Value) -> Result<f64> {
-    let numbers = |value: &Value| -> Result<Vec<f64>> {
-        Ok(value.tensor().context("an output that is no tensor")?.to_f64s()?)
-    };
-    let (expected, actual) = (numbers(expected)?, numbers(actual)?);
-    ensure!(expected.len() == actual.len(), "outputs of different sizes");
-    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>().sqrt();
-    let off = norm(&mut expected.iter().zip(&actual).map(|(a, b)| a - b));
-    // Written so that it is no number where one of them is none.
-    Ok(off / norm(&mut expected.iter().copied()))
 }

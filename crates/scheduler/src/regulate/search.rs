@@ -76,8 +76,8 @@ impl<'a> RegulationSearch<'a> {
 
     /// The best stages so far, each with its schedule and how long that should take, the best first.
     pub fn finalists(&self) -> impl Iterator<Item = (&Stages, &MixSchedule, Span)> {
-        let finalist = |found: &'_ Candidate| Span::from_us(found.makespan_us);
-        self.finalists.iter().map(move |found| (&found.stages, &found.schedule, finalist(found)))
+        let finalists = self.finalists.iter();
+        finalists.map(|found| (&found.stages, &found.schedule, Span::from_us(found.makespan_us)))
     }
 
     /// Goes on by one change, or one beginning.

@@ -4,18 +4,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::{Value as Json, json};
 use weft_cuda::{
     CudaDevice, CudaExecutable, CudaGroup, CudaModel, CudaOptions, CudaPartition, SideBySide,
 };
 use weft_device::{Group, GroupEntry, GroupMember, StepReport, UnitSet};
-use weft_ir::{Graph, Value};
+use weft_ir::Value;
 
 use super::{Options, graph};
 use crate::bench::statistics::{geometric_mean, median};
 use crate::device::OpenDevice;
 use crate::model_file;
+use crate::outputs::difference;
 use crate::progress;
 use crate::table::Table;
 
@@ -167,7 +168,7 @@ impl Tenants {
         for model in &models[1..] {
             members.push(group.join(&**model)?);
         }
-        let inputs = (0..count as u64).map(|seed| inputs(&first, &shapes, seed));
+        let inputs = (0..count as u64).map(|seed| model_file::random_values(&first, &shapes, seed));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let side_by_side = SideBySide::new(beside)?;
         for all in [&apart[..], &partitions, side_by_side.executables()] {
@@ -271,22 +272,4 @@ fn parts(device: &CudaDevice, units: &UnitSet) -> Result<Vec<Arc<CudaPartition>>
     let parts = inside.map(|set| Ok(device.cuda_partition(&set)?)).collect::<Result<Vec<_>>>()?;
     ensure!(!parts.is_empty(), "a partition each takes at least {size} SMs");
     Ok(parts)
-}
-
-fn inputs(graph: &Graph, shapes: &[Vec<usize>], seed: u64) -> Result<Vec<Value>> {
-    let inputs = model_file::random_inputs(graph, shapes, seed)?;
-    Ok(inputs.into_iter().map(Value::Tensor).collect())
-}
-
-/// The norm of the difference of two outputs, relative to that of the first.
-fn difference(expected: &Value, actual: &Value) -> Result<f64> {
-    let numbers = |value: &Value| -> Result<Vec<f64>> {
-        Ok(value.tensor().context("an output that is no tensor")?.to_f64s()?)
-    };
-    let (expected, actual) = (numbers(expected)?, numbers(actual)?);
-    ensure!(expected.len() == actual.len(), "outputs of different sizes");
-    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>().sqrt();
-    let off = norm(&mut expected.iter().zip(&actual).map(|(a, b)| a - b));
-    // Written so that it is no number where one of them is none.
-    Ok(off / norm(&mut expected.iter().copied()))
 }
