@@ -193,9 +193,13 @@ impl Buckets {
         callers: &[Vec<Value>],
         urgency: Urgency,
     ) -> Result<Vec<Vec<Value>>, DeviceError> {
-        let in_model = |error: OperatorError| self.failed(&error);
-        let counts =
-            callers.iter().map(|inputs| self.batch(inputs)).collect::<Result<Vec<_>, _>>()?;
+        let outputs = self.run_parts(&self.join_inputs(callers)?, urgency)?;
+        self.cut_outputs(&outputs, callers)
+    }
+
+    /// The inputs of several callers as those of one batch.
+    pub fn join_inputs(&self, callers: &[Vec<Value>]) -> Result<Vec<Value>, DeviceError> {
+        callers.iter().try_for_each(|inputs| self.batch(inputs).map(drop))?;
         let join = |(place, input): (usize, &BatchedInput)| {
             let values = callers.iter().map(|inputs| &inputs[place]);
             if !input.is_batched {
@@ -208,23 +212,30 @@ impl Buckets {
                 });
             }
             let tensors: Vec<&Tensor> = values.filter_map(Value::tensor).collect();
-            joined(&tensors).map(Into::into).map_err(in_model)
+            joined(&tensors).map(Into::into).map_err(|error| self.failed(&error))
         };
-        let inputs = self.inputs.iter().enumerate().map(join).collect::<Result<Vec<Value>, _>>()?;
-        let outputs = self.run_parts(&inputs, urgency)?;
+        self.inputs.iter().enumerate().map(join).collect()
+    }
+
+    /// What each of several callers has of the outputs of a batch that their inputs were joined to.
+    pub fn cut_outputs(
+        &self,
+        outputs: &[Value],
+        callers: &[Vec<Value>],
+    ) -> Result<Vec<Vec<Value>>, DeviceError> {
         let mut first = 0;
         let mut answers = Vec::with_capacity(callers.len());
-        for count in counts {
-            let entries = first..first + count;
-            first += count;
+        for inputs in callers {
+            let entries = first..first + self.batch(inputs)?;
+            first = entries.end;
             let cut = |(output, value): (&BatchedOutput, &Value)| match (output, value) {
                 (BatchedOutput::RowsPerEntry(each), Value::Tensor(tensor)) => {
                     let kept = rows(tensor, each * entries.start..each * entries.end);
-                    kept.map(Into::into).map_err(in_model)
+                    kept.map(Into::into).map_err(|error| self.failed(&error))
                 }
                 (_, value) => Ok(value.clone()),
             };
-            answers.push(self.outputs.iter().zip(&outputs).map(cut).collect::<Result<_, _>>()?);
+            answers.push(self.outputs.iter().zip(outputs).map(cut).collect::<Result<_, _>>()?);
         }
         Ok(answers)
     }

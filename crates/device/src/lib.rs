@@ -4,6 +4,7 @@ mod buckets;
 mod error;
 mod group;
 mod inputs;
+mod mix;
 mod rows;
 mod tuning;
 mod unit_set;
@@ -18,6 +19,7 @@ pub use buckets::{Buckets, MAX_BUCKETS, bucket_sizes};
 pub use error::DeviceError;
 pub use group::{Group, GroupEntry, GroupMember, NewGroup};
 pub use inputs::check_inputs;
+pub use mix::{CompiledMix, Mix, MixChunks, MixMember, MixSegment};
 pub use tuning::{
     Bench, CandidateDescription, KernelChoices, Measurement, OperatorKey, Platform, Screening,
     Trial, TunableDevice, TunableOperator,
@@ -54,6 +56,16 @@ pub trait Device: Send + Sync {
         units: &UnitSet,
     ) -> Option<Result<Arc<dyn Partition>, DeviceError>> {
         let _ = units;
+        None
+    }
+
+    /// Models that share some units by schedules. `None` where the device has no mixes.
+    fn mix(
+        &self,
+        models: &[MixMember],
+        units: &UnitSet,
+    ) -> Option<Result<Box<dyn Mix>, DeviceError>> {
+        let _ = (models, units);
         None
     }
 }
