@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
+use weft_device::{
+    Device, DeviceDescription, DeviceError, LoadedModel, Mix, MixMember, Partition, UnitSet,
+};
 use weft_ir::Graph;
 
 use crate::choices::Choices;
+use crate::mix::CpuMix;
 use crate::model::CpuModel;
 use crate::partition::CpuPartition;
 use crate::weights::WeightStore;
@@ -90,6 +93,14 @@ impl Device for CpuDevice {
         units: &UnitSet,
     ) -> Option<Result<Arc<dyn Partition>, DeviceError>> {
         Some(self.partition_of(units, Priority::Background))
+    }
+
+    fn mix(
+        &self,
+        models: &[MixMember],
+        units: &UnitSet,
+    ) -> Option<Result<Box<dyn Mix>, DeviceError>> {
+        Some(CpuMix::new(self, models, units).map(|mix| Box::new(mix) as Box<dyn Mix>))
     }
 }
 

@@ -10,6 +10,7 @@ mod group;
 mod isa;
 pub mod kernels;
 mod lane;
+mod mix;
 mod model;
 mod partition;
 mod peak;

@@ -3,6 +3,8 @@
 mod barrier;
 mod gate;
 mod priority;
+mod sleepers;
+mod team;
 mod worker;
 
 use std::any::Any;
@@ -11,9 +13,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{JoinHandle, ThreadId};
 
 use crate::Isa;
-use barrier::{Barrier, Poisoned};
+use barrier::Barrier;
+pub(crate) use barrier::Poisoned;
 use gate::Gate;
 pub use priority::Priority;
+pub(crate) use sleepers::Sleepers;
+pub(crate) use team::Team;
 pub use worker::{Scratch, Worker};
 
 /// The largest core number the operating system's affinity masks can name.

@@ -4,12 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use weft_device::{DeviceError, Executable, ExecutionReport, Urgency, check_inputs};
-use weft_ir::{Tensor, Value};
+use weft_ir::Value;
 
 use super::ExecutionPlan;
-use super::kernel::Call;
-use super::memory::Memory;
-use super::slot::Slot;
 use crate::lane::{Arena, Lane};
 use crate::{Pool, PoolError, Worker};
 
@@ -73,70 +70,13 @@ impl<F: Fn(usize) + Sync> Run<'_, F> {
         let Self { model, plan, inputs, after_step } = self;
         let expected = plan.inputs.iter().map(|(name, fact)| (name.as_str(), fact));
         check_inputs(model, expected, inputs)?;
-        let arena = arena.of_at_least(plan.report.arena_bytes / size_of::<f32>())?;
-        let mut outputs: Vec<Vec<f32>> = plan
-            .outputs
-            .iter()
-            .map(|output| match output.slot {
-                Slot::Output(_) => vec![0.0; output.len()],
-                _ => Vec::new(),
-            })
-            .collect();
-        let shared = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-        let memory = Memory::new(arena, inputs, shared, plan.heap_slots);
-        on_workers(&|worker| {
-            for (steps, chunks) in &plan.segments {
-                for (chunk, index) in
-                    (0..*chunks).flat_map(|chunk| steps.clone().map(move |index| (chunk, index)))
-                {
-                    if memory.has_failed() {
-                        return;
-                    }
-                    let step = &plan.steps[index];
-                    let call = Call {
-                        memory: &memory,
-                        inputs: &step.inputs,
-                        outputs: &step.outputs,
-                        chunk,
-                    };
-                    step.kernel.run(worker, &call);
-                    if worker.index() == 0 {
-                        after_step(index);
-                    }
-                }
-            }
-        })
-        .map_err(|error| DeviceError::Failed(format!("model '{model}': {error}")))?;
-        let failed =
-            |source| DeviceError::Model { model: model.to_string(), source: Box::new(source) };
-        let mut others = Vec::with_capacity(plan.outputs.len());
-        for operand in &plan.outputs {
-            others.push(match operand.slot {
-                Slot::Output(_) => None,
-                _ if memory.has_failed() => None,
-                _ => Some(
-                    memory
-                        .value(operand)
-                        .map_err(|error| DeviceError::Failed(error.to_string()))?,
-                ),
-            });
-        }
-        if let Some(error) = memory.into_failure() {
-            return Err(failed(error));
-        }
-        let results = others.into_iter().zip(outputs).zip(&plan.outputs);
-        results
-            .map(|((other, elements), operand)| match other {
-                Some(value) => Ok(value),
-                None => {
-                    let shape = operand.fact.shape().unwrap_or_default();
-                    let tensor = Tensor::from_vec(shape, elements);
-                    tensor
-                        .map(Value::Tensor)
-                        .map_err(|error| DeviceError::Failed(error.to_string()))
-                }
-            })
-            .collect()
+        let arena = arena.of_at_least(plan.arena_elements())?;
+        let mut outputs = plan.fresh_outputs();
+        let memory = plan.memory(arena, inputs, &mut outputs);
+        on_workers(&|worker| plan.run_groups(&plan.segments, worker, &memory, after_step))
+            .map_err(|error| DeviceError::Failed(format!("model '{model}': {error}")))?;
+        let others = plan.other_outputs(model, memory)?;
+        plan.results(others, outputs)
     }
 }
 

@@ -12,12 +12,13 @@ mod segment_uses;
 mod select;
 mod site;
 mod slot;
+mod steps;
 
 pub(crate) use build::{build, let_go};
 pub(crate) use executable::{CpuExecutable, Run};
+pub(crate) use memory::Memory;
 pub(crate) use operators::fused_operators;
-
-use std::ops::Range;
+pub(crate) use steps::StepGroup;
 
 use kernel::Kernel;
 use slot::Operand;
@@ -40,7 +41,7 @@ pub(crate) struct Step {
 pub(crate) struct ExecutionPlan {
     steps: Vec<Step>,
     /// The steps in groups that run together, and how many chunks each group runs in.
-    segments: Vec<(Range<usize>, usize)>,
+    segments: Vec<StepGroup>,
     /// The graph's required inputs: their names and what they must be.
     inputs: Vec<(String, Fact)>,
     /// The graph's outputs.

@@ -1,17 +1,17 @@
 //! Owns the meeting point of a run's workers, and the counter from which they claim tasks between two meetings.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::gate::Gate;
+use super::sleepers::Sleepers;
 
 /// How often a waiting worker looks before it sleeps: who is late by more has lost its core to someone, who may need this
 /// one too.
 const SPIN_LIMIT: u32 = 4096;
 
 /// The panic payload with which workers leave a run that another worker has broken.
-pub(super) struct Poisoned;
+pub(crate) struct Poisoned;
 
 /// Keeps what is written by every worker apart from what is only watched.
 #[repr(align(128))]
@@ -26,10 +26,7 @@ pub(super) struct Barrier {
     generation: Line<AtomicUsize>,
     left: AtomicUsize,
     poisoned: AtomicBool,
-    /// How many sleep, or are about to.
-    sleepers: AtomicUsize,
-    lock: Mutex<()>,
-    changed: Condvar,
+    sleepers: Sleepers,
 }
 
 impl Barrier {
@@ -41,9 +38,7 @@ impl Barrier {
             generation: Line::default(),
             left: AtomicUsize::new(0),
             poisoned: AtomicBool::new(false),
-            sleepers: AtomicUsize::new(0),
-            lock: Mutex::new(()),
-            changed: Condvar::new(),
+            sleepers: Sleepers::default(),
         }
     }
 
@@ -75,7 +70,7 @@ impl Barrier {
             self.arrived.0.store(0, Ordering::Relaxed);
             self.next_task.0.store(0, Ordering::Relaxed);
             self.generation.0.store(generation.wrapping_add(1), Ordering::Release);
-            self.wake_sleepers();
+            self.sleepers.wake();
             return;
         }
         for _ in 0..SPIN_LIMIT {
@@ -85,7 +80,7 @@ impl Barrier {
             gate.pass();
             std::hint::spin_loop();
         }
-        self.sleep(generation);
+        self.sleepers.sleep_until(|| self.is_over(generation));
     }
 
     /// Whether the meeting that began at `generation` has happened; unwinds if it never will.
@@ -97,34 +92,6 @@ impl Barrier {
             resume_unwind(Box::new(Poisoned));
         }
         false
-    }
-
-    #[cold]
-    fn sleep(&self, generation: usize) {
-        self.sleepers.fetch_add(1, Ordering::Relaxed);
-        // Either this worker sees the change, or who made it sees that this worker sleeps.
-        fence(Ordering::SeqCst);
-        let awake = Awake(&self.sleepers);
-        let mut locked = self.locked();
-        while !self.is_over(generation) {
-            locked = self.changed.wait(locked).unwrap_or_else(PoisonError::into_inner);
-        }
-        drop(awake);
-    }
-
-    /// Something has changed that sleepers wait for.
-    fn wake_sleepers(&self) {
-        fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) > 0 {
-            // Who holds the lock looks again before it sleeps.
-            drop(self.locked());
-            self.changed.notify_all();
-        }
-    }
-
-    fn locked(&self) -> MutexGuard<'_, ()> {
-        // A worker that unwinds in its sleep leaves nothing half done.
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the meeting that began at `generation` can never happen.
@@ -143,21 +110,12 @@ impl Barrier {
     /// Makes every waiting worker leave.
     pub(super) fn poison(&self) {
         self.poisoned.store(true, Ordering::Release);
-        self.wake_sleepers();
+        self.sleepers.wake();
     }
 
     /// Notes that a worker has left the run.
     pub(super) fn leave(&self) {
         self.left.fetch_add(1, Ordering::AcqRel);
-        self.wake_sleepers();
-    }
-}
-
-/// Counts a sleeper out, however its sleep ends.
-struct Awake<'a>(&'a AtomicUsize);
-
-impl Drop for Awake<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.sleepers.wake();
     }
 }

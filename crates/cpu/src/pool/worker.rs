@@ -43,17 +43,36 @@ impl<'pool> Worker<'pool> {
     /// Runs `body` as a worker without companions would, on this thread: it sleeps when this worker would, and has its
     /// scratch memory.
     pub fn apart<R>(&self, body: impl FnOnce(&Worker) -> R) -> R {
+        self.as_another(0, None, body)
+    }
+
+    /// Runs `body` as a worker with this place among others, who meet at a barrier of their own.
+    pub(super) fn among<R>(
+        &self,
+        barrier: &Barrier,
+        index: usize,
+        body: impl FnOnce(&Worker) -> R,
+    ) -> R {
+        self.as_another(index, (barrier.count() > 1).then_some(barrier), body)
+    }
+
+    fn as_another<R>(
+        &self,
+        index: usize,
+        barrier: Option<&Barrier>,
+        body: impl FnOnce(&Worker) -> R,
+    ) -> R {
         assert!(!self.in_task.get(), "a task of a parallel loop is apart already");
-        let alone = Worker {
-            index: 0,
+        let other = Worker {
+            index,
             isa: self.isa,
-            barrier: None,
+            barrier,
             gate: self.gate,
             in_task: Cell::new(false),
             spare: RefCell::new(self.spare.take()),
         };
-        let result = body(&alone);
-        self.spare.replace(alone.spare.take());
+        let result = body(&other);
+        self.spare.replace(other.spare.take());
         result
     }
 
