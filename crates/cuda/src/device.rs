@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use weft_device::{Device, DeviceDescription, DeviceError, LoadedModel, Partition, UnitSet};
+use weft_device::{
+    Device, DeviceDescription, DeviceError, LoadedModel, Mix, MixMember, Partition, UnitSet,
+};
 use weft_ir::Graph;
 
 use crate::bandwidth;
 use crate::compiler::Helpers;
 use crate::driver::{Context, StreamPriority};
 use crate::gpu::{Gpu, GpuMemory};
+use crate::mix::CudaMix;
 use crate::model::CudaModel;
 use crate::options::CudaOptions;
 use crate::partition::CudaPartition;
@@ -130,5 +133,12 @@ impl Device for CudaDevice {
             Ok(Arc::new(CudaPartition { gpu: self.gpu.clone(), lane }))
         };
         Some(partition())
+    }
+    fn mix(
+        &self,
+        models: &[MixMember],
+        units: &UnitSet,
+    ) -> Option<Result<Box<dyn Mix>, DeviceError>> {
+        Some(CudaMix::new(&self.gpu, models, units).map(|mix| Box::new(mix) as Box<dyn Mix>))
     }
 }

@@ -7,6 +7,7 @@ use weft_device::{DeviceError, KernelChoices, UnitSet};
 
 use crate::compiler::{Compiler, Kernels};
 use crate::driver::{Context, DeviceBuffer, PartitionPool, StreamPriority, UnitTable};
+use crate::host_copies::HostCopies;
 use crate::launch::{DeviceWeights, WeightMemory};
 use crate::measure::Measurements;
 use crate::options::CudaOptions;
@@ -23,6 +24,8 @@ pub(crate) struct Gpu {
     pub(crate) measurements: Measurements,
     /// NVIDIA's libraries, for those of the candidates that call them.
     pub(crate) libraries: VendorLibraries,
+    /// For inputs and outputs of groups.
+    pub(crate) copies: Arc<HostCopies>,
     /// The candidates that were found to be fastest, where somebody has searched.
     choices: Mutex<Option<Arc<dyn KernelChoices>>>,
     /// The lanes in use: partitions over the same units share theirs.
@@ -40,6 +43,7 @@ impl Gpu {
             options,
             measurements: Measurements::default(),
             libraries: VendorLibraries::default(),
+            copies: Arc::new(HostCopies::start()),
             choices: Mutex::default(),
             lanes: Mutex::default(),
             context,

@@ -15,6 +15,7 @@ pub mod driver;
 mod executable;
 mod gpu;
 mod group;
+mod host_copies;
 mod io_memory;
 mod kernels;
 mod launch;
@@ -29,6 +30,7 @@ mod plan;
 mod precision;
 mod preparation;
 mod preview;
+mod reach;
 mod side_by_side;
 pub mod superkernel;
 mod timing;
@@ -46,12 +48,12 @@ pub use launch::{
     Argument, Candidate, Copied, CopiedWindows, DeviceWeights, Entries, KernelSource, Launch,
     TensorMap, WeightMemory,
 };
-pub use mix::{CompiledMix, CudaMix, CudaSegment};
 pub use model::CudaModel;
 pub use options::{Choice, CudaOptions};
 pub use partition::CudaPartition;
 pub use precision::{Precision, Storage};
 pub use preview::preview;
+pub use reach::Reach;
 pub use side_by_side::SideBySide;
 pub use units::UnitLayout;
 pub use weights::{NoMemory, WeightStore};

@@ -50,7 +50,7 @@ impl WeightStore {
         let elements =
             tensor.elements::<f32>().map_err(|error| DeviceError::Failed(error.to_string()))?;
         let content = xxh3_128(bytemuck::cast_slice(elements));
-        self.get_or_store(Key { content, len: elements.len(), form }, || make(elements))
+        self.get_or_store(Key { content, len: elements.len(), form }, || Ok(make(elements)))
     }
 
     /// `tensor` with its elements stored as `storage`, copied to the device unless it is there already.
@@ -59,14 +59,18 @@ impl WeightStore {
         tensor: &Tensor,
         storage: Storage,
     ) -> Result<Arc<DeviceWeights>, DeviceError> {
-        let encoded =
-            encode(tensor, storage).map_err(|error| DeviceError::Failed(error.to_string()))?;
-        let key = Key {
-            content: xxh3_128(&encoded),
-            len: encoded.len(),
-            form: format!("elements of {}", storage.cuda_name()),
+        let encoded = |storage: Storage| {
+            encode(tensor, storage).map_err(|error| DeviceError::Failed(error.to_string()))
         };
-        self.get_or_store(key, || encoded.into_owned())
+        // What is given says which it is, so that nothing is converted that is there already.
+        let exact = Storage::exact(tensor.data_type()).unwrap_or(storage);
+        let given = encoded(exact)?;
+        let key = Key {
+            content: xxh3_128(&given),
+            len: given.len(),
+            form: format!("elements of {} as {}", exact.cuda_name(), storage.cuda_name()),
+        };
+        self.get_or_store(key, || Ok(encoded(storage)?.into_owned()))
     }
 
     /// Frees the forms that no plan uses: those of candidates that were not chosen.
@@ -82,14 +86,14 @@ impl WeightStore {
     fn get_or_store(
         &self,
         key: Key,
-        make: impl FnOnce() -> Vec<u8>,
+        make: impl FnOnce() -> Result<Vec<u8>, DeviceError>,
     ) -> Result<Arc<DeviceWeights>, DeviceError> {
         let slot = locked(&self.known).entry(key).or_default().clone();
         let mut weights = locked(&slot);
         if let Some(weights) = &*weights {
             return Ok(weights.clone());
         }
-        let made = Arc::new(self.memory.store(&make())?);
+        let made = Arc::new(self.memory.store(&make()?)?);
         *weights = Some(made.clone());
         Ok(made)
     }

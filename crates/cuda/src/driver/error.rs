@@ -107,6 +107,11 @@ impl CudaError {
         matches!(self, Self::Lost(_))
     }
 
+    /// True where the driver does not take what it was given, or not in this state of the GPU.
+    pub(crate) fn is_invalid_value(&self) -> bool {
+        matches!(self, Self::Call(failed) if failed.code == "CUDA_ERROR_INVALID_VALUE")
+    }
+
     /// The same error, which says what was asked for where there was too little of it.
     pub(crate) fn of_allocation(self, size_bytes: usize) -> Self {
         match self {

@@ -30,44 +30,18 @@ const CLUSTER_SMS: u32 = 8;
 
 impl UnitTable {
     /// Splits a GPU's SMs into units of `sms_per_unit`; the SMs that are left over are one further unit, the last.
-    /// Units of fewer than 8 SMs cannot be relied on to run clusters of blocks.
+    /// Units of fewer than 8 SMs cannot be relied on to run clusters of blocks. Where the driver splits none, as in a share that
+    /// MPS bounds, all SMs are one unit.
     pub fn split(context: &Arc<Context>, sms_per_unit: u32) -> Result<Self, CudaError> {
         context.bind_to_thread()?;
         let all = all_sms(context)?;
-        let flags = if sms_per_unit < CLUSTER_SMS {
-            CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING as u32
-        } else {
-            0
+        let groups = match groups_of(&all, sms_per_unit) {
+            Err(error) if error.is_invalid_value() => {
+                let layout = UnitLayout::new(vec![context.chip().sm_count]);
+                return Ok(Self { context: context.clone(), groups: vec![all], layout });
+            }
+            groups => groups?,
         };
-        let mut count = 0;
-        // SAFETY: without a place for groups, the driver writes their number alone.
-        unsafe {
-            checked!(cuDevSmResourceSplitByCount(
-                ptr::null_mut(),
-                &mut count,
-                &all,
-                ptr::null_mut(),
-                flags,
-                sms_per_unit,
-            ))
-        }?;
-        let mut groups = vec![no_resource(); count as usize];
-        let mut remainder = no_resource();
-        // SAFETY: there is place for `count` groups and for what is left over.
-        unsafe {
-            checked!(cuDevSmResourceSplitByCount(
-                groups.as_mut_ptr(),
-                &mut count,
-                &all,
-                &mut remainder,
-                flags,
-                sms_per_unit,
-            ))
-        }?;
-        groups.truncate(count as usize);
-        if sms_of(&remainder) > 0 {
-            groups.push(remainder);
-        }
         let layout = UnitLayout::new(groups.iter().map(sms_of).collect());
         Ok(Self { context: context.clone(), groups, layout })
     }
@@ -149,6 +123,48 @@ impl PartitionContext {
 fn no_resource() -> sys::CUdevResource {
     // SAFETY: all fields are numbers, for which zero is valid.
     unsafe { std::mem::zeroed() }
+}
+
+/// SMs in groups of `sms_per_unit`, and what is left over.
+fn groups_of(
+    all: &sys::CUdevResource,
+    sms_per_unit: u32,
+) -> Result<Vec<sys::CUdevResource>, CudaError> {
+    let flags = if sms_per_unit < CLUSTER_SMS {
+        CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING as u32
+    } else {
+        0
+    };
+    let mut count = 0;
+    // SAFETY: without a place for groups, the driver writes their number alone.
+    unsafe {
+        checked!(cuDevSmResourceSplitByCount(
+            ptr::null_mut(),
+            &mut count,
+            all,
+            ptr::null_mut(),
+            flags,
+            sms_per_unit,
+        ))
+    }?;
+    let mut groups = vec![no_resource(); count as usize];
+    let mut remainder = no_resource();
+    // SAFETY: there is place for `count` groups and for what is left over.
+    unsafe {
+        checked!(cuDevSmResourceSplitByCount(
+            groups.as_mut_ptr(),
+            &mut count,
+            all,
+            &mut remainder,
+            flags,
+            sms_per_unit,
+        ))
+    }?;
+    groups.truncate(count as usize);
+    if sms_of(&remainder) > 0 {
+        groups.push(remainder);
+    }
+    Ok(groups)
 }
 
 fn all_sms(context: &Context) -> Result<sys::CUdevResource, CudaError> {

@@ -59,6 +59,11 @@ impl Stream {
         Self::at(self.home.clone(), self.priority)
     }
 
+    /// Another stream of the same partition, with a priority.
+    pub fn beside_at(&self, priority: StreamPriority) -> Result<Self, CudaError> {
+        Self::at(self.home.clone(), priority)
+    }
+
     fn at(home: Home, priority: StreamPriority) -> Result<Self, CudaError> {
         let number = home.context().priority_number(priority);
         let mut raw = ptr::null_mut();

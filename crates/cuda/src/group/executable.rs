@@ -13,6 +13,7 @@ use crate::driver::{
 };
 use crate::executable::{POISON, fault};
 use crate::gpu::Gpu;
+use crate::host_copies::HostCopies;
 use crate::io_memory::IoMemory;
 use crate::partition::Lane;
 use crate::plan::entries::{DESCRIPTION_BYTES, EntryBases, EntryBinder, description_count, table};
@@ -24,10 +25,11 @@ use crate::plan::{ExecutionPlan, OutputSource, PlannedInput};
 use crate::preparation::{Preparation, ReadyStage};
 use crate::timing::median_us;
 
-/// A request that has its slot.
-pub(super) struct Slot<'a> {
+/// A request, whose slot is its place among those that run together.
+pub(super) struct Request<'a> {
     /// Whose it is, for messages.
     pub(super) model: &'a str,
+    pub(super) inputs: &'a [Value],
     /// What the plan's launches are given of its own.
     pub(super) given: &'a [u64],
 }
@@ -50,6 +52,7 @@ pub(super) struct EntryExecutable {
     /// Of the lane's arena.
     pub(super) arena_bytes: usize,
     lane: Arc<Lane>,
+    copies: Arc<HostCopies>,
 }
 
 /// What goes between host and device, the first entry's first.
@@ -125,6 +128,7 @@ impl EntryExecutable {
             transfers: Mutex::new(transfers),
             arena_bytes,
             lane: lane.clone(),
+            copies: gpu.copies.clone(),
         })
     }
 
@@ -133,19 +137,26 @@ impl EntryExecutable {
         self.memory.size_bytes() + self.table.size_bytes() + self.descriptions.size_bytes()
     }
 
-    /// Puts a request's inputs where they are copied from to a slot.
-    pub(super) fn stage_inputs(
-        &self,
-        model: &str,
-        inputs: &[Value],
-        slot: usize,
-    ) -> Result<(), DeviceError> {
-        let expected = self.inputs.iter().map(|input| (input.name.as_str(), &input.fact));
-        check_inputs(model, expected, inputs)?;
+    /// Puts requests' inputs where they are copied from, each into the slot of its place: what is wrong with each. A slot
+    /// whose request is wrong holds what it held before.
+    pub(super) fn stage_inputs(&self, requests: &[Request<'_>]) -> Vec<Result<(), DeviceError>> {
+        let slot_bytes = self.memory.inputs.size_bytes;
         let mut transfers = self.transfers();
-        let start = slot * self.memory.inputs.size_bytes;
+        let bytes = &mut transfers.inputs[..slot_bytes * requests.len()];
+        let slots: Vec<&mut [u8]> = match slot_bytes {
+            0 => requests.iter().map(|_| Default::default()).collect(),
+            _ => bytes.chunks_exact_mut(slot_bytes).collect(),
+        };
+        let staged = requests.iter().zip(slots).collect();
+        self.copies
+            .each(slot_bytes * requests.len(), staged, |(request, slot)| self.stage(request, slot))
+    }
+
+    fn stage(&self, request: &Request<'_>, slot: &mut [u8]) -> Result<(), DeviceError> {
+        let expected = self.inputs.iter().map(|input| (input.name.as_str(), &input.fact));
+        check_inputs(request.model, expected, request.inputs)?;
         for ((input, value), &offset) in
-            self.inputs.iter().zip(inputs).zip(&self.memory.inputs.offsets)
+            self.inputs.iter().zip(request.inputs).zip(&self.memory.inputs.offsets)
         {
             let (Some(uploaded), Some(tensor)) = (&input.uploaded, value.tensor()) else {
                 continue;
@@ -154,21 +165,20 @@ impl EntryExecutable {
                 name: input.name.clone(),
                 problem: error.to_string(),
             })?;
-            let first = start + offset;
-            transfers.inputs[first..first + bytes.len()].copy_from_slice(&bytes);
+            slot[offset..offset + bytes.len()].copy_from_slice(&bytes);
         }
         Ok(())
     }
 
     /// Copies the inputs of the first slots, and which weights they are for.
-    pub(super) fn write(&self, slots: &[Slot<'_>]) -> Result<(), CudaError> {
+    pub(super) fn write(&self, requests: &[Request<'_>]) -> Result<(), CudaError> {
         let mut transfers = self.transfers();
-        let given: Vec<_> = slots.iter().map(|slot| slot.given).collect();
+        let given: Vec<_> = requests.iter().map(|request| request.given).collect();
         let words = table(&given, self.capacity);
         let bytes: &[u8] = bytemuck::cast_slice(&words);
         transfers.table[..bytes.len()].copy_from_slice(bytes);
         let stream = self.lane.stream();
-        let input_bytes = slots.len() * self.memory.inputs.size_bytes;
+        let input_bytes = requests.len() * self.memory.inputs.size_bytes;
         // SAFETY: the buffers have these sizes and live as long as `self`; the pinned ones are not written again before
         // the run has ended, since `read` waits for that and the partition's turn keeps others away.
         unsafe {
@@ -205,36 +215,38 @@ impl EntryExecutable {
     /// Waits for the end of the last launch, and hands back the outputs of the first slots.
     pub(super) fn read(
         &self,
-        slots: &[Slot<'_>],
+        requests: &[Request<'_>],
     ) -> Result<Vec<Result<Vec<Value>, DeviceError>>, CudaError> {
         let mut transfers = self.transfers();
         let (stream, outputs) = (self.lane.stream(), &self.memory.outputs);
-        let size_bytes = slots.len() * outputs.size_bytes;
+        let size_bytes = requests.len() * outputs.size_bytes;
         let destination = transfers.outputs.as_mut_ptr();
         // SAFETY: both buffers are at least this large and live as long as `self`; the pinned one is not looked at
         // before the copy has ended.
         unsafe { copy_to_host(stream, destination, outputs.device.address(), size_bytes) }?;
         transfers.ended.record(stream)?;
         transfers.ended.synchronize()?;
-        let read = |(number, slot): (usize, &Slot<'_>)| {
-            if let Some(fault) = fault(slot.model, &self.report, self.memory.faults.get(number)) {
+        let staged: &[u8] = &transfers.outputs;
+        let read = |(number, Request { model, .. }): (usize, &Request<'_>)| {
+            if let Some(fault) = fault(model, &self.report, self.memory.faults.get(number)) {
                 return Err(fault);
             }
-            self.outputs_of(&transfers, number)
-                .map_err(|error| DeviceError::Failed(error.to_string()).at(slot.model, None))
+            let bytes = &staged[number * outputs.size_bytes..][..outputs.size_bytes];
+            self.outputs_in(bytes)
+                .map_err(|error| DeviceError::Failed(error.to_string()).at(model, None))
         };
-        Ok(slots.iter().enumerate().map(read).collect())
+        Ok(self.copies.each(size_bytes, requests.iter().enumerate().collect(), read))
     }
 
-    fn outputs_of(&self, transfers: &Transfers, slot: usize) -> Result<Vec<Value>, OperatorError> {
-        let first = slot * self.memory.outputs.size_bytes;
+    /// What lies in a slot.
+    fn outputs_in(&self, slot: &[u8]) -> Result<Vec<Value>, OperatorError> {
         let read = |source: &OutputSource| {
             let OutputSource::Device { buffer, shape } = source else {
                 unreachable!("a plan without steps of the host leaves nothing there");
             };
             let value = &self.output_buffers[*buffer];
-            let start = first + self.memory.outputs.offsets[*buffer];
-            let bytes = &transfers.outputs[start..start + value.size_bytes()];
+            let start = self.memory.outputs.offsets[*buffer];
+            let bytes = &slot[start..start + value.size_bytes()];
             Ok(decode(bytes, value.storage, value.data_type, shape.clone())?.into())
         };
         self.outputs.iter().map(read).collect()

@@ -21,7 +21,7 @@ use crate::partition::Lane;
 use crate::plan::chooser::{Chooser, FirstCandidate};
 use crate::plan::target::Target;
 use crate::plan::{ExecutionPlan, build};
-use executable::{EntryExecutable, Slot};
+use executable::{EntryExecutable, Request};
 use given::GivenMemory;
 
 /// How many requests one launch computes at most.
@@ -191,37 +191,38 @@ impl CudaGroup {
     }
 
     /// Runs requests that have passed all checks but that of their inputs.
-    fn run_checked(
+    fn run_checked<'a>(
         &self,
-        requests: &[(Arc<Member>, &[Value])],
+        requests: &'a [(Arc<Member>, &'a [Value])],
     ) -> Vec<Result<Vec<Value>, DeviceError>> {
         let Some((place, executable)) = self.executable(requests.len()) else {
             return requests.iter().map(|_| Err(self.too_many(requests.len()))).collect();
         };
+        let request = |(member, inputs): &'a (Arc<Member>, &'a [Value])| Request {
+            model: &member.model,
+            inputs,
+            given: &member.given[place].addresses,
+        };
+        let requests: Vec<Request<'_>> = requests.iter().map(request).collect();
         let _turn = self.lane.take_turn();
-        let mut slots = Vec::new();
-        let mut answers = Vec::new();
-        for (member, inputs) in requests {
-            let staged = executable.stage_inputs(&member.model, inputs, slots.len());
-            if staged.is_ok() {
-                let given = &member.given[place].addresses;
-                slots.push(Slot { model: &member.model, given });
-            }
-            answers.push(staged.map(|()| Vec::new()));
-        }
-        if slots.is_empty() {
-            return answers;
+        let staged = executable.stage_inputs(&requests);
+        if staged.iter().all(Result::is_err) {
+            return staged.into_iter().map(|staged| staged.map(|()| Vec::new())).collect();
         }
         let ran = executable
-            .write(&slots)
+            .write(&requests)
             .and_then(|()| executable.launch())
-            .and_then(|()| executable.read(&slots));
-        let places = answers.iter_mut().filter(|answer| answer.is_ok());
+            .and_then(|()| executable.read(&requests));
         match ran {
-            Ok(outputs) => places.zip(outputs).for_each(|(answer, output)| *answer = output),
-            Err(error) => places.for_each(|answer| *answer = Err(CudaError::clone(&error).into())),
+            Ok(outputs) => {
+                let answers = staged.into_iter().zip(outputs);
+                answers.map(|(staged, outputs)| staged.and(outputs)).collect()
+            }
+            Err(error) => {
+                let failed = || Err(CudaError::clone(&error).into());
+                staged.into_iter().map(|staged| staged.and_then(|()| failed())).collect()
+            }
         }
-        answers
     }
 }
 

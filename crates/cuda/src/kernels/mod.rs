@@ -17,6 +17,7 @@ pub(crate) mod joined;
 pub(crate) mod naive_product;
 pub(crate) mod normalise;
 pub(crate) mod normalise_columns;
+pub(crate) mod note_sm;
 pub(crate) mod pad;
 pub(crate) mod pad_rows;
 pub(crate) mod pooling;
@@ -53,6 +54,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     naive_product::samples,
     normalise::samples,
     normalise_columns::samples,
+    note_sm::samples,
     pad::samples,
     pad_rows::samples,
     pooling::samples,

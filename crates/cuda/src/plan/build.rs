@@ -256,6 +256,7 @@ impl Builder<'_> {
             counter_count: self.binder.counter_count,
             dram_bytes: 0,
             report: self.report,
+            values: self.placement.in_arena,
         };
         plan.report.weight_bytes = plan.weights().iter().map(|weights| weights.size_bytes).sum();
         plan.dram_bytes = dram_bytes(plan.report.weight_bytes, self.tasks, self.graph, self.target);

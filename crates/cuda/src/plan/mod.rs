@@ -30,7 +30,7 @@ use std::sync::Arc;
 use place::Place;
 use steps::{DeviceValue, HostOperand, Stage};
 use weft_device::ExecutionReport;
-use weft_ir::Fact;
+use weft_ir::{Fact, ValueId};
 
 use crate::launch::DeviceWeights;
 
@@ -50,6 +50,20 @@ pub(crate) struct ExecutionPlan {
     /// What one run moves through the GPU's memory, as estimated.
     pub(crate) dram_bytes: usize,
     pub(crate) report: ExecutionReport,
+    /// The values that lie in the arena.
+    pub(crate) values: Vec<PlacedValue>,
+}
+
+/// A value in the arena.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedValue {
+    /// In the graph, for whichever shapes.
+    pub(crate) id: ValueId,
+    pub(crate) value: DeviceValue,
+    pub(crate) offset_bytes: usize,
+    /// The step that makes it, and the last that reads it.
+    pub(crate) first_step: usize,
+    pub(crate) last_step: usize,
 }
 
 impl ExecutionPlan {

@@ -8,6 +8,7 @@ use weft_device::DeviceError;
 use weft_ir::buffers::{Lifetime, plan_buffers};
 use weft_ir::{OptimizedGraph, ValueId};
 
+use super::PlacedValue;
 use super::place::Place;
 use super::schedule::{Action, Schedule};
 use super::steps::DeviceValue;
@@ -25,6 +26,8 @@ pub(super) struct Placement {
     /// partitions can go on from each other's values.
     workspaces: Vec<usize>,
     pub(super) arena_bytes: usize,
+    /// The values of the arena.
+    pub(super) in_arena: Vec<PlacedValue>,
 }
 
 impl Placement {
@@ -87,7 +90,14 @@ pub(super) fn place(
         arena_bytes = arena_bytes.max(start + size_bytes);
         workspaces.push(start);
     }
-    Ok(Placement { values, workspaces, arena_bytes })
+    let all = arena.iter().zip(&lifetimes).zip(&buffers.offsets_bytes);
+    let in_arena = all.filter_map(|((&id, life), &offset_bytes)| {
+        let value = target.device_value(graph, id)?;
+        let (first_step, last_step) = (life.first_step, life.last_step);
+        Some(PlacedValue { id, value, offset_bytes, first_step, last_step })
+    });
+    let in_arena = in_arena.collect();
+    Ok(Placement { values, workspaces, arena_bytes, in_arena })
 }
 
 /// The first place for so many bytes beside ranges that are taken.

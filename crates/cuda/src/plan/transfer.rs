@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use bytemuck::{cast_slice, pod_collect_to_vec};
+use bytemuck::{AnyBitPattern, NoUninit, cast_slice, pod_collect_to_vec, try_cast_slice};
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use weft_ir::{DataType, OperatorError, Tensor};
 
@@ -42,14 +43,8 @@ pub(crate) fn decode(
             Tensor::from_vec(shape, pod_collect_to_vec::<u8, bf16>(bytes))
         }
         (Storage::F32, _) => floats(pod_collect_to_vec(bytes), shape),
-        (Storage::F16, _) => {
-            let halves: Vec<f16> = pod_collect_to_vec(bytes);
-            floats(halves.into_iter().map(f16::to_f32).collect(), shape)
-        }
-        (Storage::Bf16, _) => {
-            let halves: Vec<bf16> = pod_collect_to_vec(bytes);
-            floats(halves.into_iter().map(bf16::to_f32).collect(), shape)
-        }
+        (Storage::F16, _) => floats(widened::<f16>(bytes), shape),
+        (Storage::Bf16, _) => floats(widened::<bf16>(bytes), shape),
         (Storage::I64, _) => Tensor::from_vec(shape, pod_collect_to_vec::<u8, i64>(bytes)),
         (Storage::I32, _) => Tensor::from_vec(shape, pod_collect_to_vec::<u8, i32>(bytes)),
         (Storage::U8, _) => Tensor::from_vec(shape, bytes.to_vec()),
@@ -58,6 +53,18 @@ pub(crate) fn decode(
             Tensor::from_vec(shape, bytes.iter().map(|&byte| byte != 0).collect::<Vec<bool>>())
         }
     }
+}
+
+/// Halves as floats, many at once where the processor can.
+fn widened<T: AnyBitPattern + NoUninit>(bytes: &[u8]) -> Vec<f32>
+where
+    [T]: HalfFloatSliceExt,
+{
+    let halves: Cow<'_, [T]> =
+        try_cast_slice(bytes).map_or_else(|_| Cow::Owned(pod_collect_to_vec(bytes)), Cow::Borrowed);
+    let mut floats = vec![0.0; halves.len()];
+    halves.convert_to_f32_slice(&mut floats);
+    floats
 }
 
 #[cfg(test)]

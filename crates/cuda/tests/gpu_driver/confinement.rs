@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use weft_cuda::Reach;
 use weft_cuda::driver::{DeviceBuffer, LaunchShape, PartitionContext, UnitTable, capture};
 use weft_device::UnitSet;
 
@@ -118,4 +119,11 @@ fn the_partition_of_all_units_has_every_sm() {
     let Some(gpu) = gpu() else { return };
     let table = UnitTable::split(&gpu.context, 8).unwrap();
     check_layout(&gpu, &table, &[table.layout().all()], false);
+}
+
+#[test]
+fn a_process_that_nobody_bounds_reaches_every_sm() {
+    let Some(gpu) = gpu() else { return };
+    let all = gpu.context.chip().sm_count as usize;
+    assert_eq!(Reach::of_process(0).unwrap(), Reach { sms: all, reported_sms: all });
 }

@@ -4,5 +4,6 @@
 mod agreement;
 mod failures;
 mod groups;
+mod mixes;
 mod sharing;
 mod subject;

@@ -56,9 +56,13 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) fn new(entry: &Entry, seed: u64) -> Self {
+        Self::of_batch(entry, seed, 2)
+    }
+
+    pub(crate) fn of_batch(entry: &Entry, seed: u64, batch: usize) -> Self {
         let graph = weft_zoo::build(entry.name, &ZooOptions::default()).unwrap();
         let options = ZooOptions { seed, ..Default::default() };
-        let inputs = sample_inputs(entry, &options, 2, 8).unwrap();
+        let inputs = sample_inputs(entry, &options, batch, 8).unwrap();
         let inputs: Vec<Value> = inputs.into_iter().map(Value::Tensor).collect();
         let expected = evaluate(&graph, &inputs);
         Self { name: entry.name, graph, inputs, expected }

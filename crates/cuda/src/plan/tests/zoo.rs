@@ -194,3 +194,33 @@ fn headline_models_are_one_graph_whose_activations_share_memory() {
         );
     }
 }
+
+#[test]
+#[ignore = "prints times, which only mean something with optimisation"]
+#[allow(clippy::print_stdout)]
+fn time_of_a_plan() {
+    for name in ["resnet18", "minilm_l6"] {
+        let begin = std::time::Instant::now();
+        let graph = specialised(name, 1, 128);
+        println!("{name}: made and specialised in {:.0?}", begin.elapsed());
+        let weights = WeightStore::new(Arc::new(NoMemory));
+        for entries in [1u32, 8, 32, 32] {
+            let target = Target {
+                model: "test",
+                weights: &weights,
+                chip: Chip::H200.with_sms(132 / entries),
+                precision: Precision::F16,
+                chooser: &FirstCandidate,
+                libraries: LibrarySet::default().into(),
+                choosing: Choosing::ForEntries(entries),
+            };
+            let begin = std::time::Instant::now();
+            let plan = build(&graph, &target).unwrap();
+            println!(
+                "{name} of {entries} entries: {:.1?}, {} steps",
+                begin.elapsed(),
+                plan.report.steps.len()
+            );
+        }
+    }
+}
