@@ -8,11 +8,14 @@ use weft_device::{Measurement, OperatorKey, Platform};
 
 use super::merge::{Merged, Record};
 use super::record::{Choice, Method, Outcome, TaskKey, TrialRecord, check_name, nanoseconds};
+use super::schedules::{RecordedSchedule, ScheduleKey};
 use super::trials::{TrialRow, method_from_name, method_name};
 use super::{Database, DatabaseError};
 
 /// The version of the lines below.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version of an export without schedules, which came with the second: whoever knows only the first can read it.
+const VERSION_WITHOUT_SCHEDULES: u32 = 1;
 /// How long a line of an import may be.
 const MAX_LINE_BYTES: usize = 1 << 20;
 /// How many records an import may have.
@@ -52,6 +55,23 @@ enum Line {
         trials: u32,
         recorded_unix_ms: u64,
     },
+    Schedule {
+        mix: LineMix,
+        stages: String,
+        time_ns: u64,
+        in_turns_time_ns: u64,
+        recorded_unix_ms: u64,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineMix {
+    chip: String,
+    driver: String,
+    kernels: String,
+    mix: String,
+    units: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -78,7 +98,9 @@ impl Database {
     /// Writes all records as lines of JSON, which [`Self::import`] reads; how many.
     pub fn export(&self, mut to: impl Write) -> Result<usize, DatabaseError> {
         let records = self.records()?;
-        let header = Header { weft_tuning_export: VERSION, records: records.len() };
+        let has_schedules = records.iter().any(|record| matches!(record, Record::Schedule(..)));
+        let version = if has_schedules { VERSION } else { VERSION_WITHOUT_SCHEDULES };
+        let header = Header { weft_tuning_export: version, records: records.len() };
         write_line(&mut to, &header)?;
         for record in &records {
             write_line(&mut to, &Line::from(record))?;
@@ -111,9 +133,11 @@ fn read(mut from: impl BufRead) -> Result<Vec<Record>, DatabaseError> {
         }
         Err(error) => return Err(error),
     };
-    if header.weft_tuning_export != VERSION {
+    if !(1..=VERSION).contains(&header.weft_tuning_export) {
         let found = header.weft_tuning_export;
-        let what = format!("this is version {found} of the format, and {VERSION} is known here");
+        let what = format!(
+            "this is version {found} of the format, and those up to {VERSION} are known here"
+        );
         return wrong(number, what);
     }
     if header.records > MAX_RECORDS {
@@ -190,6 +214,13 @@ impl From<&Record> for Line {
                 trials: choice.trials,
                 recorded_unix_ms: choice.recorded_unix_ms,
             },
+            Record::Schedule(key, schedule) => Self::Schedule {
+                mix: key.into(),
+                stages: schedule.stages.clone(),
+                time_ns: nanoseconds(schedule.time),
+                in_turns_time_ns: nanoseconds(schedule.in_turns_time),
+                recorded_unix_ms: schedule.recorded_unix_ms,
+            },
         }
     }
 }
@@ -234,6 +265,15 @@ impl TryFrom<Line> for Record {
                 };
                 Ok(Self::Choice(task.try_into()?, choice.plain()?))
             }
+            Line::Schedule { mix, stages, time_ns, in_turns_time_ns, recorded_unix_ms } => {
+                let schedule = RecordedSchedule {
+                    stages,
+                    time: Duration::from_nanos(time_ns),
+                    in_turns_time: Duration::from_nanos(in_turns_time_ns),
+                    recorded_unix_ms,
+                };
+                Ok(Self::Schedule(mix.try_into()?, schedule.plain()?))
+            }
         }
     }
 }
@@ -255,6 +295,24 @@ impl TryFrom<Task> for TaskKey {
         let platform = Platform { chip, driver, kernels };
         let operator = OperatorKey { operator, precision };
         let key = Self { platform, operator, partition_size };
+        key.check()?;
+        Ok(key)
+    }
+}
+
+impl From<&ScheduleKey> for LineMix {
+    fn from(key: &ScheduleKey) -> Self {
+        let ScheduleKey { platform: Platform { chip, driver, kernels }, mix, units } = key.clone();
+        Self { chip, driver, kernels, mix, units }
+    }
+}
+
+impl TryFrom<LineMix> for ScheduleKey {
+    type Error = DatabaseError;
+
+    fn try_from(line: LineMix) -> Result<Self, DatabaseError> {
+        let LineMix { chip, driver, kernels, mix, units } = line;
+        let key = Self { platform: Platform { chip, driver, kernels }, mix, units };
         key.check()?;
         Ok(key)
     }

@@ -44,17 +44,23 @@ pub(super) fn known(connection: &Connection, task: &TaskKey) -> Result<Option<(i
     Ok(operator(connection, &task.operator)?.map(|operator| (platform, operator)))
 }
 
+/// The number of a platform, which gets one now where it has none.
+pub(super) fn assured_platform(
+    transaction: &Transaction<'_>,
+    named: &Platform,
+) -> Result<i64, Fault> {
+    if let Some(number) = platform(transaction, named)? {
+        return Ok(number);
+    }
+    let Platform { chip, driver, kernels } = named;
+    let mut statement = transaction
+        .prepare_cached("INSERT INTO platforms (chip, driver, kernels) VALUES (?, ?, ?)")?;
+    Ok(statement.insert(params![chip, driver, kernels])?)
+}
+
 /// The numbers of a task's platform and operator, which get one now where they have none.
 pub(super) fn assured(transaction: &Transaction<'_>, task: &TaskKey) -> Result<(i64, i64), Fault> {
-    let platform = match platform(transaction, &task.platform)? {
-        Some(number) => number,
-        None => {
-            let Platform { chip, driver, kernels } = &task.platform;
-            transaction
-                .prepare_cached("INSERT INTO platforms (chip, driver, kernels) VALUES (?, ?, ?)")?
-                .insert(params![chip, driver, kernels])?
-        }
-    };
+    let platform = assured_platform(transaction, &task.platform)?;
     let operator = match operator(transaction, &task.operator)? {
         Some(number) => number,
         None => {

@@ -4,8 +4,9 @@ use rusqlite::Transaction;
 
 use super::error::Fault;
 use super::record::{Choice, TaskKey};
+use super::schedules::{RecordedSchedule, ScheduleKey};
 use super::trials::TrialRow;
-use super::{Database, DatabaseError, attempts, chosen, identities, trials};
+use super::{Database, DatabaseError, attempts, chosen, identities, schedules, trials};
 
 /// How many records are taken in at once, so that others who write wait for a moment only.
 const MAX_RECORDS_AT_ONCE: usize = 1000;
@@ -18,6 +19,8 @@ pub(super) enum Record {
     Crashes { task: TaskKey, candidate: String, crashes: u32 },
     /// What was picked for a task.
     Choice(TaskKey, Choice),
+    /// What was found for a mix.
+    Schedule(ScheduleKey, RecordedSchedule),
 }
 
 /// What came of bringing records together.
@@ -31,19 +34,20 @@ pub struct Merged {
 
 impl Database {
     /// Takes in what another database has. Of two records of one candidate the one of a wrong result stays, then the one
-    /// that was made alone, then the later one; of two choices for one task, the later one. Which database is taken into
-    /// which makes no difference, nor does doing it again.
+    /// that was made alone, then the later one; of two choices for one task, or two schedules for one mix, the later one. Which
+    /// database is taken into which makes no difference, nor does doing it again.
     pub fn merge(&self, other: &Self) -> Result<Merged, DatabaseError> {
         self.take_in(&other.records()?)
     }
 
     /// Everything that another database could take in, in an order of its own.
     pub(super) fn records(&self) -> Result<Vec<Record>, DatabaseError> {
-        let (mut trials, mut crashes, mut choices) = self.read(|transaction| {
+        let (mut trials, mut crashes, mut choices, mut schedules) = self.read(|transaction| {
             Ok((
                 trials::rows(transaction, "TRUE", [])?,
                 attempts::rows(transaction, "crashes > 0", [])?,
                 chosen::rows(transaction, "TRUE", [])?,
+                schedules::rows(transaction, "TRUE", [])?,
             ))
         })?;
         trials.sort_by(|one, other| {
@@ -53,6 +57,7 @@ impl Database {
             (&one.task, &one.candidate).cmp(&(&other.task, &other.candidate))
         });
         choices.sort_by(|(one, _), (other, _)| one.cmp(other));
+        schedules.sort_by(|(one, _), (other, _)| one.cmp(other));
         let trials = trials.into_iter().map(Record::Trial);
         let crashes = crashes.into_iter().map(|attempt| Record::Crashes {
             task: attempt.task,
@@ -60,7 +65,8 @@ impl Database {
             crashes: attempt.crashes,
         });
         let choices = choices.into_iter().map(|(task, choice)| Record::Choice(task, choice));
-        Ok(trials.chain(crashes).chain(choices).collect())
+        let schedules = schedules.into_iter().map(|(key, found)| Record::Schedule(key, found));
+        Ok(trials.chain(crashes).chain(choices).chain(schedules).collect())
     }
 
     /// Takes in records that keep to the limits, a few at a time: where this ends early, doing it again does the rest.
@@ -101,6 +107,14 @@ fn take(transaction: &Transaction<'_>, record: &Record) -> Result<bool, Fault> {
             let is_better = own.is_none_or(|own| choice.precedence() > own.precedence());
             if is_better {
                 chosen::put(transaction, identity, task, choice)?;
+            }
+            Ok(is_better)
+        }
+        Record::Schedule(key, schedule) => {
+            let own = schedules::find(transaction, key)?;
+            let is_better = own.is_none_or(|own| schedule.precedence() > own.precedence());
+            if is_better {
+                schedules::put(transaction, key, schedule)?;
             }
             Ok(is_better)
         }

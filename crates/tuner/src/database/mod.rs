@@ -1,4 +1,5 @@
-//! The tuning database: what was tried, what came of it and what was picked, in one file that processes share.
+//! The tuning database: what was tried, what came of it, what was picked, and how mixes share a device, in one file
+//! that processes share.
 
 mod attempts;
 mod canonical;
@@ -12,6 +13,7 @@ mod opening;
 mod process;
 mod prune;
 mod record;
+mod schedules;
 mod schema;
 mod summary;
 mod trials;
@@ -30,6 +32,7 @@ pub use error::DatabaseError;
 pub use merge::Merged;
 pub use prune::{Prune, Pruned};
 pub use record::{Choice, Method, Outcome, TaskKey, TrialRecord, unix_ms_now};
+pub use schedules::{RecordedSchedule, ScheduleKey};
 pub use summary::{Coverage, PlatformSummary};
 pub use trials::{KnownTrial, MeasuredTrial};
 

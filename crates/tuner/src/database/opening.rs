@@ -25,8 +25,8 @@ impl Database {
         location::of_process().ok_or(DatabaseError::NoFolder)
     }
 
-    /// Opens a database for reading and writing, making the file and its folder where there are none. Trials whose process
-    /// has ended in the middle are counted as crashes.
+    /// Opens a database for reading and writing, making the file and its folder where there are none, and the tables that a
+    /// file of an earlier version lacks. Trials whose process has ended in the middle are counted as crashes.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         Self::open_within(path, MAX_WAIT)
     }
@@ -50,20 +50,20 @@ impl Database {
                 DatabaseError::Unusable { reason, .. } => unwritable(reason),
                 error => error,
             })?;
-        let has_tables = is_usable(state, path)?;
-        if !has_tables {
+        if !is_usable(&state, path)? {
             schema::prepare(&connection).map_err(at)?;
         }
         write_ahead(&connection, max_wait).map_err(at)?;
-        if !has_tables {
-            schema::create(&mut connection).map_err(at)?;
+        if state != State::Ready {
+            let state = schema::complete(&mut connection).map_err(at)?;
+            is_usable(&state, path)?;
         }
         let database = Self::of(path, max_wait, connection);
         database.settle()?;
         Ok(database)
     }
 
-    /// Opens a database for reading; its folder may be read-only too.
+    /// Opens a database for reading; its folder may be read-only too, and the file of an earlier version.
     pub fn open_read_only(path: &Path) -> Result<Self, DatabaseError> {
         look(path)?;
         if !path.exists() {
@@ -82,7 +82,7 @@ impl Database {
             }
             opened => opened.map_err(at)?,
         };
-        if !is_usable(state, path)? {
+        if !is_usable(&state, path)? {
             return Err(DatabaseError::Missing(path.to_path_buf()));
         }
         Ok(Self::of(path, MAX_WAIT, connection))
@@ -134,10 +134,10 @@ fn write_ahead(connection: &Connection, max_wait: Duration) -> Result<(), Fault>
 }
 
 /// Whether there are tables; an error where the file is something else.
-fn is_usable(state: State, path: &Path) -> Result<bool, DatabaseError> {
+fn is_usable(state: &State, path: &Path) -> Result<bool, DatabaseError> {
     let path = path.to_path_buf();
-    match state {
-        State::Ready => Ok(true),
+    match *state {
+        State::Ready | State::Older(_) => Ok(true),
         State::Empty => Ok(false),
         State::Newer(found) => {
             Err(DatabaseError::NewerSchema { path, found, known: schema::VERSION })

@@ -24,6 +24,8 @@ pub struct Pruned {
     pub trials: usize,
     /// What was picked.
     pub choices: usize,
+    /// What was found for mixes.
+    pub schedules: usize,
 }
 
 impl Database {
@@ -69,6 +71,7 @@ fn remove(transaction: &Transaction<'_>, what: &[Prune]) -> Result<Pruned, Fault
                 let of = |table| delete(transaction, table, "platform = ?", params![number]);
                 pruned.trials += of("trials")? + of("attempts")?;
                 pruned.choices += of("choices")?;
+                pruned.schedules += of("schedules")?;
             }
             Prune::RecordedBefore(unix_ms) => {
                 let instant = params![(*unix_ms).min(i64::MAX as u64)];
@@ -77,6 +80,7 @@ fn remove(transaction: &Transaction<'_>, what: &[Prune]) -> Result<Pruned, Fault
                 pruned.trials += delete(transaction, "trials", old, instant)?;
                 pruned.trials += delete(transaction, "attempts", idle, instant)?;
                 pruned.choices += delete(transaction, "choices", old, instant)?;
+                pruned.schedules += delete(transaction, "schedules", old, instant)?;
             }
             Prune::Banned => {
                 pruned.trials += delete(transaction, "trials", "outcome <> 'measured'", [])?;
@@ -98,9 +102,13 @@ fn delete(
 
 /// Removes the names that nothing stands under any more.
 fn remove_names(transaction: &Transaction<'_>) -> Result<(), Fault> {
-    for (names, column) in [("platforms", "platform"), ("operators", "operator")] {
-        let used =
-            ["trials", "attempts", "choices"].map(|table| format!("SELECT {column} FROM {table}"));
+    const OF_OPERATORS: [&str; 3] = ["trials", "attempts", "choices"];
+    const OF_PLATFORMS: [&str; 4] = ["trials", "attempts", "choices", "schedules"];
+    for (names, column, tables) in
+        [("platforms", "platform", &OF_PLATFORMS[..]), ("operators", "operator", &OF_OPERATORS)]
+    {
+        let used = tables.iter().map(|table| format!("SELECT {column} FROM {table}"));
+        let used: Vec<String> = used.collect();
         delete(transaction, names, &format!("id NOT IN ({})", used.join(" UNION ")), [])?;
     }
     Ok(())

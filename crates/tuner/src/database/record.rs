@@ -108,9 +108,7 @@ impl TaskKey {
     }
 
     pub(super) fn check(&self) -> Result<(), DatabaseError> {
-        check_name("chip", &self.platform.chip)?;
-        check_name("driver", &self.platform.driver)?;
-        check_name("kernels", &self.platform.kernels)?;
+        check_platform(&self.platform)?;
         check_name("operator", &self.operator.operator)?;
         check_name("precision", &self.operator.precision)?;
         match u32::try_from(self.partition_size) {
@@ -121,6 +119,12 @@ impl TaskKey {
             ))),
         }
     }
+}
+
+pub(super) fn check_platform(platform: &Platform) -> Result<(), DatabaseError> {
+    check_name("chip", &platform.chip)?;
+    check_name("driver", &platform.driver)?;
+    check_name("kernels", &platform.kernels)
 }
 
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), DatabaseError> {
@@ -233,7 +237,7 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 }
 
 /// The database's integers have a sign: no time is longer than they hold.
-fn storable(time: Duration) -> Duration {
+pub(super) fn storable(time: Duration) -> Duration {
     time.min(Duration::from_nanos(i64::MAX as u64))
 }
 

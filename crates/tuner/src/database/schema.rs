@@ -1,37 +1,69 @@
 //! The tables of the tuning database, and whether a file has them.
 
+use std::ops::RangeInclusive;
+
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::Fault;
 
 /// The version of the tables below.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 /// Says of a file that it is a tuning database: `WEFT` in ASCII.
 const APPLICATION: i64 = 0x5745_4654;
 
 /// Every row carries a checksum of itself and of the names that its numbers stand for, so that one that was damaged on disk
-/// is not taken for another.
-const TABLES: [&str; 5] = [
-    "CREATE TABLE platforms (id INTEGER PRIMARY KEY, chip TEXT NOT NULL, driver TEXT NOT NULL, kernels TEXT NOT NULL, \
+/// is not taken for another. Before each the version that brought it.
+const TABLES: [(i64, &str); 6] = [
+    (
+        1,
+        "CREATE TABLE platforms (id INTEGER PRIMARY KEY, chip TEXT NOT NULL, driver TEXT NOT NULL, kernels TEXT NOT NULL, \
      UNIQUE (chip, driver, kernels)) STRICT",
-    "CREATE TABLE operators (id INTEGER PRIMARY KEY, operator TEXT NOT NULL, precision TEXT NOT NULL, \
+    ),
+    (
+        1,
+        "CREATE TABLE operators (id INTEGER PRIMARY KEY, operator TEXT NOT NULL, precision TEXT NOT NULL, \
      UNIQUE (operator, precision)) STRICT",
-    "CREATE TABLE trials (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
+    ),
+    (
+        1,
+        "CREATE TABLE trials (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
      candidate TEXT NOT NULL, outcome TEXT NOT NULL, method TEXT NOT NULL, time_ns INTEGER, spread REAL, \
      interference REAL, error REAL, reason TEXT, features BLOB NOT NULL, recorded_unix_ms INTEGER NOT NULL, \
      checksum INTEGER NOT NULL, PRIMARY KEY (platform, operator, partition_size, candidate)) STRICT, WITHOUT ROWID",
-    "CREATE TABLE attempts (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
+    ),
+    (
+        1,
+        "CREATE TABLE attempts (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
      candidate TEXT NOT NULL, crashes INTEGER NOT NULL, process TEXT, started_unix_ms INTEGER NOT NULL, \
      checksum INTEGER NOT NULL, PRIMARY KEY (platform, operator, partition_size, candidate)) STRICT, WITHOUT ROWID",
-    "CREATE TABLE choices (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
+    ),
+    (
+        1,
+        "CREATE TABLE choices (platform INTEGER NOT NULL, operator INTEGER NOT NULL, partition_size INTEGER NOT NULL, \
      candidate TEXT NOT NULL, time_ns INTEGER NOT NULL, untuned_candidate TEXT NOT NULL, \
      untuned_time_ns INTEGER NOT NULL, trials INTEGER NOT NULL, recorded_unix_ms INTEGER NOT NULL, \
      checksum INTEGER NOT NULL, PRIMARY KEY (platform, operator, partition_size)) STRICT, WITHOUT ROWID",
+    ),
+    (
+        2,
+        "CREATE TABLE schedules (platform INTEGER NOT NULL, mix TEXT NOT NULL, units INTEGER NOT NULL, \
+     stages TEXT NOT NULL, time_ns INTEGER NOT NULL, in_turns_time_ns INTEGER NOT NULL, \
+     recorded_unix_ms INTEGER NOT NULL, checksum INTEGER NOT NULL, \
+     PRIMARY KEY (platform, mix, units)) STRICT, WITHOUT ROWID",
+    ),
 ];
 
 /// So that what must not be used is found without looking at all that may.
-const INDICES: [&str; 1] =
-    ["CREATE INDEX unusable ON trials (platform, operator, candidate) WHERE outcome <> 'measured'"];
+const INDICES: [(i64, &str); 1] = [(
+    1,
+    "CREATE INDEX unusable ON trials (platform, operator, candidate) WHERE outcome <> 'measured'",
+)];
+
+/// What makes the tables and indices that came with some versions.
+fn statements(versions: RangeInclusive<i64>) -> impl Iterator<Item = &'static str> {
+    let all = TABLES.into_iter().chain(INDICES);
+    all.filter(move |(since, _)| versions.contains(since)).map(|(_, statement)| statement)
+}
 
 /// What a file is.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +72,8 @@ pub(super) enum State {
     Empty,
     /// A tuning database as this version writes it.
     Ready,
+    /// A tuning database of an earlier version, which lacks what came later.
+    Older(i64),
     /// A tuning database of a later version.
     Newer(i64),
     /// A database of something else.
@@ -65,12 +99,12 @@ fn state_within(transaction: &Transaction<'_>) -> Result<State, Fault> {
     if version > VERSION {
         return Ok(State::Newer(version));
     }
-    let mut expected: Vec<&str> = TABLES.into_iter().chain(INDICES).collect();
+    let mut expected: Vec<&str> = statements(1..=version).collect();
     expected.sort_unstable();
-    if version != VERSION || found != expected {
+    if version < 1 || found != expected {
         return Err(Fault::damaged("its tables are not those of a tuning database"));
     }
-    Ok(State::Ready)
+    Ok(if version == VERSION { State::Ready } else { State::Older(version) })
 }
 
 /// Settles what can be settled only before anything is in the file.
@@ -79,15 +113,19 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
     Ok(connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?)
 }
 
-/// Makes the tables in an empty file, unless another process has just done so.
-pub(super) fn create(connection: &mut Connection) -> Result<(), Fault> {
+/// Makes the tables that a file lacks, unless another process has just done so; what the file is then.
+pub(super) fn complete(connection: &mut Connection) -> Result<State, Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if state_within(&transaction)? == State::Empty {
-        for statement in TABLES.into_iter().chain(INDICES) {
-            transaction.execute(statement, [])?;
-        }
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+    let has = match state_within(&transaction)? {
+        State::Empty => 0,
+        State::Older(version) => version,
+        settled => return Ok(settled),
+    };
+    for statement in statements(has + 1..=VERSION) {
+        transaction.execute(statement, [])?;
     }
-    Ok(transaction.commit()?)
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    Ok(State::Ready)
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 use weft_device::Platform;
 
 use super::error::Fault;
-use super::{Database, DatabaseError, attempts, chosen, trials};
+use super::{Database, DatabaseError, attempts, chosen, schedules, trials};
 
 /// How much is known of a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct PlatformSummary {
     pub hung: usize,
     /// How many candidates ended a process that tried them, or more, and none to the end since.
     pub crashed: usize,
+    /// How many mixes, numbers of units apart, a schedule was found for.
+    pub schedules: usize,
     /// When anything was last recorded, in milliseconds since 1970.
     pub newest_unix_ms: u64,
 }
@@ -45,6 +47,7 @@ impl PlatformSummary {
             failed: 0,
             hung: 0,
             crashed: 0,
+            schedules: 0,
             newest_unix_ms: 0,
         }
     }
@@ -115,6 +118,14 @@ impl Database {
                 summary.crashed = row.get(1)?;
                 Ok(())
             })?;
+            let found = "SELECT platform, count(*), max(recorded_unix_ms) FROM schedules GROUP BY platform";
+            if schedules::are_kept(transaction)? {
+                count(found, |summary, row| {
+                    summary.schedules = row.get(1)?;
+                    summary.newest_unix_ms = summary.newest_unix_ms.max(row.get(2)?);
+                    Ok(())
+                })?;
+            }
             let mut summaries: Vec<PlatformSummary> = summaries.into_values().collect();
             summaries.sort_by(|one, other| one.platform.cmp(&other.platform));
             Ok(summaries)
@@ -147,6 +158,7 @@ impl Database {
             trials::rows(transaction, "TRUE", [])?;
             attempts::rows(transaction, "TRUE", [])?;
             chosen::rows(transaction, "TRUE", [])?;
+            schedules::rows(transaction, "TRUE", [])?;
             Ok(())
         })
     }

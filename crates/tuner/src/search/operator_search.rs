@@ -18,7 +18,7 @@ use super::{MAX_EXHAUSTIVE, SearchError, SearchOptions, Strategy};
 use crate::cost_model::{CostModel, RowError, TrainingRows};
 
 /// By how many of its usual errors a model is thought to be wrong where it matters.
-const DOUBT: f64 = 2.5;
+const DOUBT: f64 = 3.0;
 
 /// The error of a model that was not judged yet.
 const UNJUDGED_ERROR: f64 = 0.1;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use weft_device::{
-    Device, DeviceDescription, DeviceError, LoadedModel, Partition, TunableDevice, UnitSet,
+    Device, DeviceDescription, DeviceError, LoadedModel, Mix, MixMember, Partition, TunableDevice,
+    UnitSet,
 };
 use weft_ir::Graph;
 
@@ -53,5 +54,13 @@ impl Device for HostDevice {
     ) -> Option<Result<Arc<dyn Partition>, DeviceError>> {
         let partition = self.device.background_partition(units)?;
         Some(partition.map(|partition| self.hosting(partition, true)))
+    }
+
+    fn mix(
+        &self,
+        models: &[MixMember],
+        units: &UnitSet,
+    ) -> Option<Result<Box<dyn Mix>, DeviceError>> {
+        self.device.mix(models, units)
     }
 }

@@ -104,7 +104,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (String::new(), 1, "not an export"),
         ("hello\n".into(), 1, "not an export"),
         (lines[1..].join("\n"), 1, "not an export"),
-        (changed(1, ":1", ":2"), 1, "version 2"),
+        (changed(1, ":1", ":3"), 1, "version 3"),
         (changed(1, "3}", "3000000000}"), 1, "3000000000 records are more than"),
         (changed(1, "3}", "2}"), 4, "says it has 2 records"),
         (changed(1, "3}", "4}"), 4, "ends after 3 of 4 records"),

@@ -9,6 +9,8 @@ mod places;
 mod processes;
 mod pruning;
 mod sample;
+mod schedules;
 mod summaries;
 mod trials;
+mod upgrading;
 mod worlds;

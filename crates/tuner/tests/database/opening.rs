@@ -58,7 +58,7 @@ fn a_schema_of_a_later_version_is_left_alone() {
         let Err(DatabaseError::NewerSchema { found, known, .. }) = result else {
             panic!("{result:?}")
         };
-        assert_eq!((found, known), (7, 1));
+        assert_eq!((found, known), (7, 2));
     }
 }
 

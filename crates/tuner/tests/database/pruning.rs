@@ -2,9 +2,11 @@
 
 use std::fs;
 
-use weft_tuner::database::{Database, Method, Outcome, Prune, Pruned, TaskKey, TrialRecord};
+use weft_tuner::database::{
+    Database, Method, Outcome, Prune, Pruned, RecordedSchedule, ScheduleKey, TaskKey, TrialRecord,
+};
 
-use crate::sample::{choice, folder, measured, platform, task};
+use crate::sample::{choice, folder, measured, mix, platform, schedule, task};
 use crate::worlds::content;
 
 fn elsewhere() -> TaskKey {
@@ -24,6 +26,10 @@ fn sample() -> (tempfile::TempDir, Database) {
     database.record_trial(&elsewhere(), "other", &measured(7, Method::Alone)).unwrap();
     database.record_choice(&conv, &choice("new", 6)).unwrap();
     database.record_choice(&elsewhere(), &choice("other", 7)).unwrap();
+    let there = ScheduleKey { platform: platform("there"), ..mix("a+b", 4) };
+    let newer = RecordedSchedule { recorded_unix_ms: 1_700_000_000_001, ..schedule("[]", 6) };
+    database.record_schedule(&mix("a+b", 8), &newer).unwrap();
+    database.record_schedule(&there, &schedule("[]", 7)).unwrap();
     database.start_trial(&conv, "under way").unwrap();
     (folder, database)
 }
@@ -35,20 +41,32 @@ fn what_is_named_goes_and_the_rest_stays() {
     let before_the_choices = Prune::RecordedBefore(1001);
     let after_the_choices = Prune::RecordedBefore(1_700_000_000_001);
     let cases = [
-        (vec![], Pruned { trials: 0, choices: 0 }, vec![]),
-        (vec![Prune::Platform(platform("there"))], Pruned { trials: 1, choices: 1 }, vec!["other"]),
-        (vec![Prune::Platform(platform("nowhere"))], Pruned { trials: 0, choices: 0 }, vec![]),
-        (vec![Prune::Banned], Pruned { trials: 1, choices: 0 }, vec!["wrong"]),
-        (vec![before_the_choices], Pruned { trials: 1, choices: 0 }, vec!["old"]),
-        (vec![after_the_choices.clone()], Pruned { trials: 1, choices: 2 }, vec!["old"]),
+        (vec![], Pruned { trials: 0, choices: 0, schedules: 0 }, vec![]),
+        (
+            vec![Prune::Platform(platform("there"))],
+            Pruned { trials: 1, choices: 1, schedules: 1 },
+            vec!["other"],
+        ),
+        (
+            vec![Prune::Platform(platform("nowhere"))],
+            Pruned { trials: 0, choices: 0, schedules: 0 },
+            vec![],
+        ),
+        (vec![Prune::Banned], Pruned { trials: 1, choices: 0, schedules: 0 }, vec!["wrong"]),
+        (vec![before_the_choices], Pruned { trials: 1, choices: 0, schedules: 0 }, vec!["old"]),
+        (
+            vec![after_the_choices.clone()],
+            Pruned { trials: 1, choices: 2, schedules: 1 },
+            vec!["old"],
+        ),
         (
             vec![Prune::Banned, after_the_choices],
-            Pruned { trials: 2, choices: 2 },
+            Pruned { trials: 2, choices: 2, schedules: 1 },
             vec!["old", "wrong"],
         ),
         (
             vec![Prune::RecordedBefore(u64::MAX)],
-            Pruned { trials: 4, choices: 2 },
+            Pruned { trials: 4, choices: 2, schedules: 2 },
             vec!["old", "new", "wrong", "other"],
         ),
     ];
@@ -87,4 +105,18 @@ fn space_goes_back_to_the_disk() {
     assert!(database.summaries().unwrap().is_empty(), "names go with what stood under them");
     fill("gemm");
     database.check().unwrap();
+}
+
+#[test]
+fn a_platform_that_only_a_schedule_stands_under_stays_until_the_schedule_goes() {
+    let (_folder, path) = folder();
+    let database = Database::open(&path).unwrap();
+    database.record_choice(&task("conv", 8), &choice("a", 5)).unwrap();
+    let newer = RecordedSchedule { recorded_unix_ms: 1_700_000_000_001, ..schedule("[]", 6) };
+    database.record_schedule(&mix("a+b", 8), &newer).unwrap();
+    database.prune(&[Prune::RecordedBefore(1_700_000_000_001)]).unwrap();
+    assert_eq!(database.recorded_schedule(&mix("a+b", 8)).unwrap(), Some(newer));
+    database.check().unwrap();
+    database.prune(&[Prune::RecordedBefore(u64::MAX)]).unwrap();
+    assert!(database.summaries().unwrap().is_empty());
 }

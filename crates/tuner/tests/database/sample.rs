@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use weft_device::{Measurement, OperatorKey, Platform};
-use weft_tuner::database::{Choice, Method, Outcome, TaskKey, TrialRecord};
+use weft_tuner::database::{
+    Choice, Method, Outcome, RecordedSchedule, ScheduleKey, TaskKey, TrialRecord,
+};
 
 /// A folder that is removed when the test ends, and the name of a file in it.
 pub(crate) fn folder() -> (TempDir, PathBuf) {
@@ -40,6 +42,20 @@ pub(crate) fn choice(candidate: &str, time_us: u64) -> Choice {
         untuned_candidate: "plain".into(),
         untuned_time: Duration::from_micros(2 * time_us),
         trials: 12,
+        recorded_unix_ms: 1_700_000_000_000,
+    }
+}
+
+/// A mix on the chip `here`.
+pub(crate) fn mix(mix: &str, units: u32) -> ScheduleKey {
+    ScheduleKey { platform: platform("here"), mix: mix.into(), units }
+}
+
+pub(crate) fn schedule(stages: &str, time_us: u64) -> RecordedSchedule {
+    RecordedSchedule {
+        stages: stages.into(),
+        time: Duration::from_micros(time_us),
+        in_turns_time: Duration::from_micros(3 * time_us),
         recorded_unix_ms: 1_700_000_000_000,
     }
 }

@@ -4,7 +4,7 @@ use weft_tuner::database::{
     Coverage, Database, Method, Outcome, PlatformSummary, TaskKey, TrialRecord,
 };
 
-use crate::sample::{choice, folder, measured, platform, task};
+use crate::sample::{choice, folder, measured, mix, platform, schedule, task};
 
 #[test]
 fn everything_is_counted_where_it_belongs() {
@@ -30,6 +30,8 @@ fn everything_is_counted_where_it_belongs() {
         database.record_trial(task, candidate, record).unwrap();
     }
     database.record_choice(&conv, &choice("a", 5)).unwrap();
+    database.record_schedule(&mix("a+b", 8), &schedule("[]", 6)).unwrap();
+    database.record_schedule(&mix("a+b", 4), &schedule("[]", 6)).unwrap();
     database.record_choice(&task("only chosen", 8), &choice("a", 5)).unwrap();
     let expected_here = PlatformSummary {
         platform: platform("here"),
@@ -40,6 +42,7 @@ fn everything_is_counted_where_it_belongs() {
         failed: 1,
         hung: 1,
         crashed: 0,
+        schedules: 2,
         newest_unix_ms: choice("a", 5).recorded_unix_ms,
     };
     let expected_there = PlatformSummary {
@@ -51,6 +54,7 @@ fn everything_is_counted_where_it_belongs() {
         failed: 0,
         hung: 0,
         crashed: 0,
+        schedules: 0,
         newest_unix_ms: 7,
     };
     assert_eq!(database.summaries().unwrap(), [expected_here, expected_there]);

@@ -6,13 +6,16 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use weft_device::{Measurement, OperatorKey, Platform};
-use weft_tuner::database::{Choice, Database, Method, Outcome, TaskKey, TrialRecord};
+use weft_tuner::database::{
+    Choice, Database, Method, Outcome, RecordedSchedule, ScheduleKey, TaskKey, TrialRecord,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     Trial(TaskKey, String, TrialRecord),
     Crashes(TaskKey, String, u32),
     Choice(TaskKey, Choice),
+    Schedule(ScheduleKey, RecordedSchedule),
 }
 
 /// What a database holds.
@@ -22,7 +25,8 @@ pub(crate) fn world() -> impl Strategy<Value = Vec<Entry>> {
     let crashes = (task(), name(), 1..4u32)
         .prop_map(|(task, candidate, crashes)| Entry::Crashes(task, candidate, crashes));
     let choice = (task(), choice()).prop_map(|(task, choice)| Entry::Choice(task, choice));
-    vec(prop_oneof![trial, crashes, choice], 0..24)
+    let schedule = (mix(), schedule()).prop_map(|(key, found)| Entry::Schedule(key, found));
+    vec(prop_oneof![trial, crashes, choice, schedule], 0..24)
 }
 
 /// A database with these entries, in a folder that goes when the first value does.
@@ -36,6 +40,7 @@ pub(crate) fn database(entries: &[Entry]) -> (TempDir, Database) {
                 database.record_trial(task, candidate, record).unwrap();
             }
             Entry::Choice(task, choice) => database.record_choice(task, choice).unwrap(),
+            Entry::Schedule(key, found) => database.record_schedule(key, found).unwrap(),
             Entry::Crashes(task, candidate, crashes) => {
                 let text = serde_json::json!({"crashes": {
                     "task": {
@@ -113,4 +118,20 @@ fn choice() -> impl Strategy<Value = Choice> {
             recorded_unix_ms,
         },
     )
+}
+
+fn mix() -> impl Strategy<Value = ScheduleKey> {
+    (task(), name(), prop_oneof![Just(1), Just(u32::MAX)])
+        .prop_map(|(TaskKey { platform, .. }, mix, units)| ScheduleKey { platform, mix, units })
+}
+
+fn schedule() -> impl Strategy<Value = RecordedSchedule> {
+    (name(), any::<u64>(), 0..3u64).prop_map(|(stages, nanoseconds, recorded_unix_ms)| {
+        RecordedSchedule {
+            stages,
+            time: Duration::from_nanos(nanoseconds),
+            in_turns_time: Duration::from_nanos(nanoseconds / 2),
+            recorded_unix_ms,
+        }
+    })
 }
