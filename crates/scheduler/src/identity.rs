@@ -18,3 +18,8 @@ impl ModelId {
 /// objective; and the same priority. Their weights may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
+
+/// A mix's number, never used twice in one run: requests of different models that come together again and again, and that one
+/// launch runs together by a schedule that was found for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MixId(pub u32);

@@ -17,14 +17,14 @@ mod serving;
 mod time;
 mod unit_mask;
 
-pub use identity::{GroupId, ModelId};
-pub use lane::{Batch, BatchLatency, Lane, LaneModel, Prospect};
+pub use identity::{GroupId, MixId, ModelId};
+pub use lane::{Batch, BatchLatency, Lane, LaneMix, LaneModel, MixLatency, Prospect};
 pub use latency::{LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch};
-pub use layout::{Layout, LayoutFound, LayoutTask, Lost};
+pub use layout::{Layout, LayoutFound, LayoutTask, Lost, RoundLoad};
 pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint, ProfileSet, ProfiledDevice};
 pub use request::{Request, RequestId};
 pub use served::{ServedDevice, ServedModel};
-pub use serving::{FixedServing, Serving, ServingPartition};
+pub use serving::{FixedServing, MixUse, ReadyMix, Serving, ServingPartition};
 pub use time::{Span, Time};
 pub use unit_mask::{MAX_UNITS, UnitMask};

@@ -1,6 +1,6 @@
 //! What drives decisions and what they are: events in, actions out. A policy is a value that turns the one into the other.
 
-use crate::identity::ModelId;
+use crate::identity::{MixId, ModelId};
 use crate::latency::PredictionError;
 use crate::layout::{Layout, LayoutFound, LayoutTask};
 use crate::request::{Request, RequestId};
@@ -25,6 +25,8 @@ pub enum Event {
     /// Requests of one model came together, such as the rows of one call: none is launched before all have found their
     /// place, so that they can share a batch.
     ArrivedTogether(Vec<Request>),
+    /// A launch begins only now, after something else has used its units. There is nothing to be done about it.
+    Begun(LaunchId),
     /// A launch has ended.
     Finished(LaunchId),
     /// All models that a partition was last asked to be prepared for can run on it from now on.
@@ -34,6 +36,13 @@ pub enum Event {
     Unprepared(PartitionId),
     /// A task to plan has been solved.
     Planned(Box<LayoutFound>),
+    /// A mix was regulated. Where it gains something, it can be launched from now on.
+    Regulated {
+        /// The mix.
+        mix: MixId,
+        /// How long it takes; `None` where it is no faster than its batches one after another, or there was no way to tell.
+        latency: Option<Span>,
+    },
     /// A time that was asked for has come.
     Woken,
 }
@@ -57,16 +66,18 @@ pub enum Action {
     Deactivate(PartitionId),
     /// A partition that is not active is needed no more.
     Discard(PartitionId),
-    /// Run requests of one model together, or of members of one group, on an active partition that runs nothing and has these
-    /// models ready. Where the device [can interrupt](crate::ServedDevice::can_interrupt), the partition may run one other launch, which pauses until this
+    /// Run requests of one model together, or of members of one group, or all of a mix, on an active partition that runs nothing
+    /// and has these models ready. Where the device [can interrupt](crate::ServedDevice::can_interrupt), the partition may run one other launch, which pauses until this
     /// one has ended.
     Launch {
         /// The new launch.
         launch: LaunchId,
         /// Where it runs.
         partition: PartitionId,
-        /// The model of the first request; that of each other is the same, or another member of its group.
+        /// The model of the first request; that of each other is the same, or another member of its group, or of the mix.
         model: ModelId,
+        /// The mix that they are all of, which was [regulated](Event::Regulated) for the partition's units.
+        mix: Option<MixId>,
         /// Whose requests; at least one.
         requests: Vec<RequestId>,
         /// How long it is expected to take.
@@ -91,6 +102,20 @@ pub enum Action {
     },
     /// Solve a task that takes longer than decisions may, beside what is served.
     Plan(Box<LayoutTask>),
+    /// Find how batches of different models share some units so that all end soonest, in moments in which nothing is served, and
+    /// make that ready. The answer is [`Event::Regulated`].
+    Regulate {
+        /// A new mix.
+        mix: MixId,
+        /// What it will run on: any partition of just these.
+        units: UnitMask,
+        /// The models, each once, and the size of each one's batch.
+        models: Vec<(ModelId, u32)>,
+        /// Whether requests that come meanwhile may be late for it, since many are lost without it; else none is.
+        may_hold_up: bool,
+    },
+    /// A mix is needed no more, whether it is ready or still being regulated.
+    Forget(MixId),
     /// Ask to be woken.
     WakeAt(Time),
 }

@@ -214,6 +214,31 @@ impl Agenda {
         })
     }
 
+    /// Whether all would be as surely in time, or were late before, if some batches ran together before all others, at one cost,
+    /// and it began at another instant.
+    pub(super) fn tolerates_together(
+        &self,
+        mut unchanged: Outlook,
+        begin: Outlook,
+        together: &[usize],
+        cost: Cost,
+    ) -> bool {
+        let joined = begin.then(cost);
+        let mut after = joined;
+        self.upcoming.iter().enumerate().all(|(index, batch)| {
+            unchanged = unchanged.then(batch.cost);
+            let changed = match together.contains(&index) {
+                true => joined,
+                false => {
+                    after = after.then(batch.cost);
+                    after
+                }
+            };
+            let is_worse = changed.at > unchanged.at;
+            !is_worse || batch.is_kept_by(changed)
+        })
+    }
+
     /// Cuts the first batch to its first `count` requests and puts the others behind those that are due before them.
     pub(super) fn split_first(&mut self, count: u32, kept: (Time, Cost), cut: (Time, Cost)) {
         let first = &mut self.upcoming[0];

@@ -1,6 +1,7 @@
 //! What a lane asks the latency function.
 
-use crate::identity::ModelId;
+use super::mixing::MixLatency;
+use crate::identity::{MixId, ModelId};
 use crate::time::Span;
 
 /// How long a batch of a model takes on the lane's partition. Members of a group have the same latencies.
@@ -20,5 +21,10 @@ pub trait BatchLatency {
     /// How many standard deviations are kept in reserve for promises to the model's requests.
     fn certainty(&self, _model: ModelId) -> f64 {
         0.0
+    }
+
+    /// How long a mix takes; `None` where it is not ready on the lane's partition.
+    fn of_mix(&self, _mix: MixId) -> Option<MixLatency> {
+        None
     }
 }

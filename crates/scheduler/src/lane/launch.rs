@@ -5,7 +5,7 @@ use super::interruption::Occupant;
 use super::outlook::{Cost, Outlook};
 use super::queues::Queue;
 use super::{Lane, cost, earliest};
-use crate::identity::ModelId;
+use crate::identity::{MixId, ModelId};
 use crate::lane::BatchLatency;
 use crate::request::Request;
 use crate::time::{Span, Time};
@@ -16,8 +16,10 @@ const LOOK_AHEAD: usize = 128;
 /// A batch to be launched now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The model of its first request; the others may be those of other members of its group.
+    /// The model of its first request; the others may be those of other members of its group, or of the mix.
     pub model: ModelId,
+    /// The mix that they are all of.
+    pub mix: Option<MixId>,
     /// Whose requests, in the order in which they waited.
     pub requests: Vec<Request>,
     /// How long it is predicted to take.
@@ -74,6 +76,9 @@ impl Lane {
                 None => return self.launch_best_effort(now, latency),
                 Some(first) if first.is_paused => return None,
                 Some(_) => {}
+            }
+            if let Some(mix) = self.mix_next(now, latency) {
+                return Some(self.launch_mix(mix, now));
             }
             match self.choice(now, latency) {
                 Choice::Launch(count) => return Some(self.launch(count, now, latency)),
@@ -197,7 +202,7 @@ impl Lane {
         self.set_busy_with(cost, now);
         let (deadline, certainty) = (Time::NEVER, 0.0);
         self.occupant = Some(Occupant { deadline, certainty, place, requests: count });
-        Some(Batch { model: requests[0].model, requests, expected: cost.duration })
+        Some(Batch { model: requests[0].model, mix: None, requests, expected: cost.duration })
     }
 
     pub(super) fn set_busy_with(&mut self, cost: Cost, now: Time) {
@@ -218,7 +223,8 @@ impl Lane {
         self.set_busy_with(first.cost, now);
         let Upcoming { place, deadline, certainty, .. } = first;
         self.occupant = Some(Occupant { deadline, certainty, place, requests: count });
-        Batch { model: requests[0].model, requests, expected: first.cost.duration }
+        let (model, expected) = (requests[0].model, first.cost.duration);
+        Batch { model, mix: None, requests, expected }
     }
 
     /// Takes out the request that is first in the order of running.

@@ -14,6 +14,11 @@
 //! ([`holding`]); those of a member that is [apart](Lane::prospect_apart) have a queue of their own, and run only where the
 //! lane has nothing else to do.
 //!
+//! # Mixes
+//!
+//! Batches of different models that come together again and again may run in one launch, where the device has a schedule for
+//! them ([`mixing`]).
+//!
 //! # Blocking
 //!
 //! A batch that was launched runs to its end, unless the device can pause it for someone who is due before it (see
@@ -33,6 +38,9 @@ mod interruption;
 mod interruption_tests;
 mod lane_model;
 mod launch;
+mod mixing;
+#[cfg(test)]
+mod mixing_tests;
 mod outlook;
 #[cfg(test)]
 mod properties;
@@ -46,6 +54,7 @@ use std::collections::VecDeque;
 pub use batch_latency::BatchLatency;
 pub use lane_model::LaneModel;
 pub use launch::Batch;
+pub use mixing::{LaneMix, MixLatency};
 
 use crate::identity::ModelId;
 use crate::policy::Refusal;
@@ -55,6 +64,7 @@ use crate::time::{Span, Time};
 use agenda::{Agenda, Newcomer, Spot, Upcoming};
 use best_effort::BestEffort;
 use interruption::Occupant;
+use mixing::Mixing;
 use outlook::{Cost, Outlook};
 use queues::Queues;
 use shares::{Headroom, Shares};
@@ -92,6 +102,7 @@ pub struct Lane {
     occupant: Option<Occupant>,
     /// Whether what runs can be paused.
     can_interrupt: bool,
+    mixing: Option<Mixing>,
 }
 
 impl Lane {
@@ -112,6 +123,7 @@ impl Lane {
             busy_deviation_ns: 0.0,
             occupant: None,
             can_interrupt: false,
+            mixing: None,
         }
     }
 
@@ -128,6 +140,11 @@ impl Lane {
     /// What runs ends at this time, or has ended.
     pub fn set_busy_until(&mut self, at: Time) {
         (self.busy_until, self.busy_deviation_ns, self.occupant) = (at, 0.0, None);
+    }
+
+    /// What runs ends so much later.
+    pub fn delay(&mut self, by: Span) {
+        self.busy_until = self.busy_until + by;
     }
 
     /// When the agenda begins for who comes now.
@@ -219,7 +236,12 @@ impl Lane {
         let alone = cost_of(1).unwrap_or_default();
         let interruption = self.interruption(&newcomer, alone, now);
         let in_turn = || self.agenda.spot(self.begin(now), newcomer, cost_of);
-        let (outlook, spot) = interruption.unwrap_or_else(in_turn);
+        // What waits as a mix has been promised what holds only if nothing comes before it.
+        let after_mix = self.spot_after_mix(&newcomer, now, latency);
+        let (outlook, spot) = after_mix.or(interruption).unwrap_or_else(in_turn);
+        let is_late = outlook.surely_at(newcomer.certainty) > newcomer.deadline;
+        let in_mix = is_late.then(|| self.spot_in_mix(&newcomer, now, latency)).flatten();
+        let (outlook, spot) = in_mix.unwrap_or((outlook, spot));
         let finish = outlook.surely_at(newcomer.certainty);
         let left = match spot {
             Spot::Joined(..) => newcomer.headroom.room,

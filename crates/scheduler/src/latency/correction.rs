@@ -21,6 +21,11 @@ impl Correction {
         Self { logarithm: factor.ln().clamp(-largest, largest) }
     }
 
+    /// Goes half of the way back to the profile.
+    pub(super) fn doubt(&mut self) {
+        self.logarithm /= 2.0;
+    }
+
     /// What a prediction is multiplied with.
     pub(super) fn factor(self) -> f64 {
         self.logarithm.exp()

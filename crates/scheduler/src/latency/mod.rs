@@ -89,6 +89,14 @@ impl LatencyFunction {
         correction.observe(measured.us() / prediction.uncorrected.us());
     }
 
+    /// What was learned of a model may not hold any more: some of it is forgotten.
+    pub fn doubt(&mut self, model: ModelId) {
+        let lead = self.leads[model.index()];
+        let ModelLatency { correction, spread, .. } = &mut self.models[lead.index()];
+        correction.doubt();
+        spread.doubt();
+    }
+
     /// The factor that has been learned for a model: above 1 where it takes longer than its profile says.
     pub fn correction(&self, model: ModelId) -> f64 {
         self.of(model).correction.factor()

@@ -20,6 +20,11 @@ impl Spread {
         self.mean * DEVIATION_OVER_MEAN
     }
 
+    /// Goes half of the way back to no errors at all.
+    pub(super) fn doubt(&mut self) {
+        self.mean /= 2.0;
+    }
+
     /// Takes in the ratio of what was measured to what was predicted.
     pub(super) fn observe(&mut self, ratio: f64) {
         if ratio.is_finite() {

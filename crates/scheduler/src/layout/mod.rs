@@ -7,10 +7,12 @@
 
 mod merged;
 mod rehearsal;
+mod rounds;
 mod search;
 #[cfg(test)]
 mod tests;
 
+pub use rounds::RoundLoad;
 pub use search::{LayoutFound, LayoutTask, Lost};
 
 use crate::identity::ModelId;
@@ -65,7 +67,7 @@ impl Layout {
 }
 
 /// The largest batch at which a partition serves a model; `None` where it cannot answer in time.
-fn largest_batch(model: &ServedModel, units: u32) -> Option<u32> {
+pub(crate) fn largest_batch(model: &ServedModel, units: u32) -> Option<u32> {
     let Some(slo) = model.slo else { return Some(model.largest_batch()) };
     let takes = |batch| model.profile.latency(batch, units);
     if takes(1) > slo.latency * MOST_OF_OBJECTIVE {

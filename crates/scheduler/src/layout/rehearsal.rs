@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::identity::ModelId;
-use crate::layout::{Layout, LayoutTask};
+use crate::layout::{Layout, LayoutTask, RoundLoad};
 use crate::plan::Dice;
 use crate::policy::{Action, LaunchId, PartitionId};
 use crate::request::{Request, RequestId};
@@ -28,6 +28,7 @@ pub(super) struct Rehearsal<'a> {
     device: &'a ServedDevice,
     corrections: &'a [f64],
     spreads: &'a [f64],
+    rounds: Option<&'a RoundLoad>,
     tables: Arc<LatencyTables>,
     /// When each comes, from the start, and for which model.
     arrivals: Vec<(Span, ModelId)>,
@@ -40,16 +41,29 @@ pub(super) struct Rehearsal<'a> {
 impl<'a> Rehearsal<'a> {
     /// For the load of a task.
     pub(super) fn new(task: &'a LayoutTask) -> Self {
-        let LayoutTask { device, per_s, corrections, spreads, .. } = task;
+        let LayoutTask { device, per_s, corrections, spreads, rounds, .. } = task;
         let models = device.models.iter();
         let worth = models.map(|model| model.weight * PRIORITY_WORTH.powi(model.priority.into()));
         let worth: Vec<f64> = worth.collect();
-        let arrivals = draw(device, per_s);
+        let arrivals = match rounds {
+            Some(rounds) => rounds.draw(REQUESTS),
+            None => draw(device, per_s),
+        };
         let mut arrived = vec![0; device.models.len()];
         arrivals.iter().for_each(|(_, model)| arrived[model.index()] += 1);
         let all_worth = arrivals.iter().map(|(_, model)| worth[model.index()]).sum();
         let tables = Arc::new(LatencyTables::new(device));
-        Self { device, corrections, spreads, tables, arrivals, arrived, worth, all_worth }
+        Self {
+            device,
+            corrections,
+            spreads,
+            rounds: rounds.as_ref(),
+            tables,
+            arrivals,
+            arrived,
+            worth,
+            all_worth,
+        }
     }
 
     /// The share of requests, by their worth, that a layout does not answer in time when they come `load` times as fast;
@@ -137,6 +151,8 @@ struct Stage<'a> {
     load: f64,
     serving: Serving,
     running: Vec<Played>,
+    /// When it asked to be woken.
+    wakes: Vec<Time>,
     actions: Vec<Action>,
     dice: Dice,
     /// By model, and by worth all together.
@@ -155,13 +171,26 @@ impl<'a> Stage<'a> {
         let partitions = ServingPartition::side_by_side(seats);
         serving.switch(&partitions, Time::START, &mut actions);
         actions.clear();
-        let (running, dice, lost) = (Vec::new(), Dice::new(13), vec![0; device.models.len()]);
-        Self { rehearsal, load, serving, running, actions, dice, lost, lost_worth: 0.0 }
+        if let ([whole], Some(rounds)) = (&partitions[..], rehearsal.rounds) {
+            serving.set_mix(rounds.mix_on(whole.id));
+        }
+        let (running, wakes) = (Vec::new(), Vec::new());
+        let (dice, lost) = (Dice::new(13), vec![0; device.models.len()]);
+        Self { rehearsal, load, serving, running, wakes, actions, dice, lost, lost_worth: 0.0 }
     }
 
-    /// Ends what is to end by an instant.
+    /// Ends what is to end by an instant, and wakes.
     fn play_until(&mut self, now: Time) {
-        while let Some((place, end)) = self.next_end().filter(|&(_, end)| end <= now) {
+        loop {
+            let wake = self.wakes.iter().copied().min().filter(|&wake| wake <= now);
+            let next = self.next_end().filter(|&(_, end)| end <= now);
+            if let Some(wake) = wake.filter(|&wake| next.is_none_or(|(_, end)| wake < end)) {
+                self.wakes.retain(|&other| other > wake);
+                self.serving.wake(wake, &mut self.actions);
+                self.carry_out(wake);
+                continue;
+            }
+            let Some((place, end)) = next else { return };
             let Played { launch, requests, .. } = self.running.swap_remove(place);
             for id in requests {
                 let request = self.rehearsal.request(id, self.load);
@@ -193,7 +222,7 @@ impl<'a> Stage<'a> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Launch { launch, partition, model, requests, expected } => {
+                Action::Launch { launch, partition, model, requests, expected, .. } => {
                     let spread = rehearsal.spreads[model.index()].max(LEAST_SPREAD);
                     let factor = 1.0 + spread * deviation(&mut self.dice);
                     let duration = expected * factor.max(0.0);
@@ -203,6 +232,7 @@ impl<'a> Stage<'a> {
                     let end = now + duration;
                     self.running.push(Played { end, launch, partition, requests });
                 }
+                Action::WakeAt(at) => self.wakes.push(at.max(now)),
                 Action::Shed(request) => self.lose(rehearsal.arrivals[request.0 as usize].1, 1),
                 _ => {}
             }

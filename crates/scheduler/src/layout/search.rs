@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::layout::Layout;
+use crate::layout::RoundLoad;
 use crate::layout::merged::merged;
 use crate::layout::rehearsal::Rehearsal;
 use crate::plan::{DeviceFacts, Effort, ModelDemand, plan_partitions};
@@ -38,6 +39,8 @@ pub struct LayoutTask {
     pub spreads: Vec<f64>,
     /// The layout that serves now.
     pub present: Option<Layout>,
+    /// Where requests come in rounds, how; else each model's come independently of the others'.
+    pub rounds: Option<RoundLoad>,
 }
 
 /// What came of a search.

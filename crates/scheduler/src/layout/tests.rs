@@ -41,6 +41,7 @@ fn task(models: Vec<ServedModel>, per_s: &[f64]) -> LayoutTask {
         corrections: vec![1.0; models.len()],
         spreads: vec![0.02; models.len()],
         present: None,
+        rounds: None,
         device: ServedDevice {
             models,
             units: UNITS,

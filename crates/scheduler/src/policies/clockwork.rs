@@ -156,7 +156,11 @@ impl Policy for Clockwork {
                     self.models[ended.model.index()].observe(&ended, now);
                 }
             }
-            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
+            Event::Begun(_)
+            | Event::Unprepared(_)
+            | Event::Planned(_)
+            | Event::Regulated { .. }
+            | Event::Woken => {}
         }
         self.launch(now, actions);
     }

@@ -89,7 +89,11 @@ impl Policy for RoundRobin {
             Event::Finished(launch) => {
                 self.whole.finish(launch);
             }
-            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
+            Event::Begun(_)
+            | Event::Unprepared(_)
+            | Event::Planned(_)
+            | Event::Regulated { .. }
+            | Event::Woken => {}
         }
         self.take_turn(now, actions);
     }

@@ -76,7 +76,14 @@ impl WholeDevice {
         let (model, batch) = (requests[0].model, requests.len() as u32);
         self.running = Some(Running { launch, model, batch, started: now, expected });
         let requests = requests.iter().map(|request| request.id).collect();
-        actions.push(Action::Launch { launch, partition: WHOLE, model, requests, expected });
+        actions.push(Action::Launch {
+            launch,
+            partition: WHOLE,
+            model,
+            mix: None,
+            requests,
+            expected,
+        });
     }
 
     /// What has ended, where it was the launch that runs.

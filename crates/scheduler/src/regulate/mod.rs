@@ -9,7 +9,7 @@ mod schedule;
 mod search;
 mod stages;
 
-pub use mix::{Mix, MixError, MixModel, StepTimes};
+pub use mix::{Form, Mix, MixError, MixModel, StepTimes};
 pub use schedule::{MixSchedule, ScheduleError, Segment, Timeline};
 pub use search::{RegulationSearch, Strategy};
 pub use stages::{Stage, Stages};

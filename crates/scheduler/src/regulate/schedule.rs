@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use super::Mix;
+use super::{Form, Mix};
 use crate::{Span, UnitMask};
 
 /// Consecutive steps of one model on the same units.
@@ -14,8 +14,28 @@ pub struct Segment {
     pub model: usize,
     /// Which of its steps.
     pub steps: Range<usize>,
+    /// How its batch is computed: the same in all segments of a model.
+    pub form: Form,
     /// What it runs on.
     pub units: UnitMask,
+    /// It has the units beside all others, of which it leaves them as much as they want; nobody waits for it, nor it for
+    /// anybody but the one before it of its model.
+    pub is_filler: bool,
+}
+
+impl Segment {
+    /// The units of chunks that run at the same time: as many equal shares as there are chunks, or one unit each where there
+    /// are fewer. What is left over stays idle. None where the batch is computed at once.
+    pub fn shares(&self) -> Vec<UnitMask> {
+        let chunks = self.form.chunks;
+        if chunks <= 1 {
+            return Vec::new();
+        }
+        let units: Vec<u32> = self.units.iter().collect();
+        let size = (units.len() / chunks as usize).max(1);
+        let shares = units.chunks_exact(size).take(chunks as usize);
+        shares.map(|share| share.iter().copied().collect()).collect()
+    }
 }
 
 /// Segments, each after all that it waits for.
@@ -34,6 +54,11 @@ pub enum ScheduleError {
     /// Steps are missing, run twice, or out of order.
     #[error("the steps of model {0} are not all there in order")]
     Steps(usize),
+    /// A model's batch is computed in one way and then in another, or in one that it does not have.
+    #[error(
+        "the batch of model {0} is computed in different ways, or in one that it was not timed in"
+    )]
+    Form(usize),
 }
 
 /// When the segments of a schedule run.
@@ -52,6 +77,7 @@ impl MixSchedule {
     pub fn check(&self, mix: &Mix) -> Result<(), ScheduleError> {
         let device = UnitMask::range(0, mix.unit_count());
         let mut done = vec![0; mix.models().len()];
+        let mut forms: Vec<Option<Form>> = vec![None; mix.models().len()];
         for (place, segment) in self.segments.iter().enumerate() {
             let is_known = segment.model < done.len()
                 && !segment.steps.is_empty()
@@ -64,26 +90,35 @@ impl MixSchedule {
                 return Err(ScheduleError::Steps(segment.model));
             }
             done[segment.model] = segment.steps.end;
+            let is_known = mix.models()[segment.model].forms().any(|form| form == segment.form);
+            let form = *forms[segment.model].get_or_insert(segment.form);
+            if !is_known || form != segment.form {
+                return Err(ScheduleError::Form(segment.model));
+            }
         }
         let missing =
             mix.models().iter().zip(&done).position(|(model, &end)| end != model.step_count());
         missing.map_or(Ok(()), |model| Err(ScheduleError::Steps(model)))
     }
 
-    /// For each segment, those before it that it waits for: its model's last, and the last on each of its units.
+    /// For each segment, those before it that it waits for: its model's last, and the last on each of its units that is no
+    /// filler.
     pub fn dependencies(&self) -> Vec<Vec<usize>> {
         let waits = |place: usize| {
             let segment = &self.segments[place];
-            let mut units = segment.units;
+            let mut units = if segment.is_filler { UnitMask::EMPTY } else { segment.units };
             let mut has_own = false;
             let mut found = Vec::new();
             for (before, earlier) in self.segments[..place].iter().enumerate().rev() {
                 let is_own = !has_own && earlier.model == segment.model;
-                if is_own || !earlier.units.is_disjoint(units) {
+                let has_units = !earlier.is_filler && !earlier.units.is_disjoint(units);
+                if is_own || has_units {
                     found.push(before);
                 }
                 has_own |= is_own;
-                units = units.without(earlier.units);
+                if has_units {
+                    units = units.without(earlier.units);
+                }
                 if has_own && units.is_empty() {
                     break;
                 }
@@ -93,24 +128,36 @@ impl MixSchedule {
         (0..self.segments.len()).map(waits).collect()
     }
 
-    /// When everything runs, as far as the times of steps tell.
+    /// When everything runs, as far as the times of steps tell. Fillers are taken to run at their best on all that the others
+    /// leave, and to end together.
     pub fn timeline(&self, mix: &Mix) -> Timeline {
         let mut ends = vec![0.0f64; mix.models().len()];
         let mut free = vec![0.0f64; mix.unit_count() as usize];
         let mut segments = Vec::with_capacity(self.segments.len());
-        let (mut makespan, mut busy) = (0.0f64, 0.0f64);
+        let (mut makespan, mut busy, mut filling) = (0.0f64, 0.0f64, 0.0f64);
         for segment in &self.segments {
-            let units = segment.units.iter().map(|unit| free[unit as usize]);
-            let begin = units.fold(ends[segment.model], f64::max);
             let model = &mix.models()[segment.model];
             let Range { start, end: past } = segment.steps;
-            let end = begin + model.between_us(segment.units.len(), start, past);
+            if segment.is_filler {
+                filling += model.least_unit_us(segment.form, start, past);
+                let alone = model.between_us(segment.form, mix.unit_count(), start, past);
+                makespan = makespan.max(alone);
+                segments.push((Span::ZERO, Span::ZERO));
+                continue;
+            }
+            let units = segment.units.iter().map(|unit| free[unit as usize]);
+            let begin = units.fold(ends[segment.model], f64::max);
+            let end = begin + model.between_us(segment.form, segment.units.len(), start, past);
             ends[segment.model] = end;
             segment.units.iter().for_each(|unit| free[unit as usize] = end);
             busy += f64::from(segment.units.len()) * (end - begin);
             makespan = makespan.max(end);
             segments.push((Span::from_us(begin), Span::from_us(end)));
         }
+        busy += filling;
+        makespan = makespan.max(busy / f64::from(mix.unit_count()));
+        let fillers = self.segments.iter().zip(&mut segments).filter(|(of, _)| of.is_filler);
+        fillers.for_each(|(_, (_, end))| *end = Span::from_us(makespan));
         let idle_unit_us = f64::from(mix.unit_count()) * makespan - busy;
         Timeline { segments, makespan: Span::from_us(makespan), idle_unit_us }
     }
@@ -128,16 +175,45 @@ pub(super) mod tests {
                 let speed = f64::from(units.min(useful));
                 let steps: Vec<Span> = steps.iter().map(|us| Span::from_us(us / speed)).collect();
                 let whole = Span::from_us(steps.iter().map(|step| step.us()).sum());
-                StepTimes { units, steps, whole }
+                StepTimes { chunks: 1, units, steps, whole }
             };
             let timed: Vec<StepTimes> = (1..=unit_count).map(times).collect();
-            MixModel::new(&format!("model {number}"), &timed, unit_count).unwrap()
+            MixModel::new(&format!("model {number}"), &timed, &[], unit_count).unwrap()
         };
         Mix::new(models.iter().enumerate().map(model).collect(), unit_count).unwrap()
     }
 
     fn segment(model: usize, steps: Range<usize>, units: Range<u32>) -> Segment {
-        Segment { model, steps, units: UnitMask::range(units.start, units.end - units.start) }
+        let units = UnitMask::range(units.start, units.end - units.start);
+        Segment { model, steps, form: Form::WHOLE, units, is_filler: false }
+    }
+
+    #[test]
+    fn chunks_have_equal_and_disjoint_shares() {
+        let shares = |units: Range<u32>, chunks: u32| {
+            let form = Form { chunks, until: 1 };
+            Segment { form, ..segment(0, 0..1, units) }.shares()
+        };
+        assert_eq!(shares(1..8, 2), [UnitMask::range(1, 3), UnitMask::range(4, 3)]);
+        assert_eq!(shares(0..7, 7).len(), 7);
+        assert_eq!(shares(3..5, 8), [UnitMask::range(3, 1), UnitMask::range(4, 1)]);
+        assert_eq!(shares(0..7, 1), []);
+    }
+
+    #[test]
+    fn a_filler_has_what_others_leave_and_nobody_waits_for_it() {
+        let mix = mix(&[(&[10.0, 10.0], 2), (&[40.0], 4)], 4);
+        let mut filler = segment(1, 0..1, 0..4);
+        filler.is_filler = true;
+        let schedule =
+            MixSchedule { segments: vec![filler, segment(0, 0..1, 0..2), segment(0, 1..2, 0..4)] };
+        schedule.check(&mix).unwrap();
+        assert_eq!(schedule.dependencies(), [vec![], vec![], vec![1]]);
+        // 10 us on two units, and 5 us on four that gain nothing from it; 40 unit-us are left to do on what is idle.
+        let timeline = schedule.timeline(&mix);
+        assert_eq!(timeline.makespan.us(), (2.0 * 5.0 + 4.0 * 5.0 + 40.0) / 4.0);
+        assert_eq!(timeline.idle_unit_us, 0.0);
+        assert_eq!(timeline.segments[0], (Span::ZERO, timeline.makespan));
     }
 
     #[test]

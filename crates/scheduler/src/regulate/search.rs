@@ -2,11 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::{Mix, MixSchedule, Stage, Stages};
+use super::{Form, Mix, MixModel, MixSchedule, Stage, Stages};
 use crate::Span;
 
-/// How many schedules are remembered as the best, for whoever measures them.
+/// How many schedules are remembered as the best, for whoever measures them: of those without fillers, and with each set of
+/// fillers.
 const MAX_FINALISTS: usize = 16;
+const MAX_FILLED_FINALISTS: usize = 2;
+
+/// All sets of fillers are looked at where there are no more models than this.
+const MAX_FILLER_SETS_MODELS: usize = 5;
 
 /// By how much a stage's end is moved, as a part of the time until a model ends.
 const END_STEPS: [f64; 4] = [-0.25, -0.1, 0.1, 0.25];
@@ -48,7 +53,15 @@ impl<'a> RegulationSearch<'a> {
     pub fn new(mix: &'a Mix, strategy: Strategy, seed: u64) -> Self {
         let mut beginnings = match strategy {
             Strategy::CoordinateDescent => Vec::new(),
-            Strategy::Descents => vec![Stages::in_turns(mix), balanced(mix)],
+            Strategy::Descents => {
+                let count = mix.models().len();
+                let (none, whole) = (vec![false; count], vec![Form::WHOLE; count]);
+                let filled = filler_sets(mix).into_iter();
+                let filled = filled.map(|fillers| balanced(mix, fillers, whole.clone()));
+                let chunked = balanced(mix, none.clone(), leanest_forms(mix));
+                let apart = balanced(mix, none, whole.clone());
+                filled.chain([Stages::in_turns(mix), chunked, apart]).collect()
+            }
         };
         beginnings.push(Stages::even(mix));
         Self {
@@ -110,7 +123,7 @@ impl<'a> RegulationSearch<'a> {
 
     /// The first change of the stages that helps, each coordinate at its best.
     fn better_coordinate(&mut self, current: &Candidate) -> Option<Candidate> {
-        for stage in 0..current.stages.0.len() {
+        for stage in 0..current.stages.stages.len() {
             for model in 0..self.mix.models().len() {
                 let changes = shares(&current.stages, stage, model, self.mix.unit_count());
                 let best = self.best_of(changes, current);
@@ -145,25 +158,44 @@ impl<'a> RegulationSearch<'a> {
         let schedule = stages.schedule(self.mix);
         let makespan_us = schedule.timeline(self.mix).makespan.us();
         let candidate = Candidate { stages, schedule, makespan_us };
-        let is_among_best = self.finalists.len() < MAX_FINALISTS
-            || self.finalists.last().is_some_and(|last| makespan_us < last.makespan_us);
+        // What fillers gain is not predicted well, so that each set of them has its own best.
+        let fillers = &candidate.stages.fillers;
+        let most = if fillers.contains(&true) { MAX_FILLED_FINALISTS } else { MAX_FINALISTS };
+        let alike = |found: &&Candidate| found.stages.fillers == *fillers;
+        let last = self.finalists.iter().filter(alike).nth(most - 1);
+        let is_among_best = last.is_none_or(|last| makespan_us < last.makespan_us);
         if is_among_best && self.seen.insert(candidate.schedule.clone()) {
+            let worst = self.finalists.iter().rposition(|found| alike(&found));
+            if let (Some(_), Some(worst)) = (last, worst) {
+                self.finalists.remove(worst);
+            }
             let place = self.finalists.partition_point(|found| found.makespan_us <= makespan_us);
             self.finalists.insert(place, candidate.clone());
-            self.finalists.truncate(MAX_FINALISTS);
         }
         candidate
     }
 }
 
 impl Stages {
-    /// What one change makes of them: units that move from one model to another, a stage that ends sooner or later, or a
-    /// further one.
+    /// What one change makes of them: units that move from one model to another, a stage that ends sooner or later, a
+    /// further one, a model that fills or does so no more, or one whose batch is computed in other chunks.
     pub fn neighbours(&self, mix: &Mix) -> Vec<Stages> {
         let mut changed = lengthened(self, mix);
-        for stage in 0..self.0.len() {
+        for stage in 0..self.stages.len() {
             changed.extend(moves(self, stage));
             changed.extend(ends(self, stage));
+        }
+        for model in (0..mix.models().len()).filter(|_| mix.can_fill()) {
+            let mut stages = self.clone();
+            stages.fillers[model] = !stages.fillers[model];
+            changed.push(stages);
+        }
+        for (model, &form) in self.forms.iter().enumerate().filter(|&(of, _)| !self.fillers[of]) {
+            for other in mix.models()[model].forms().filter(|&other| other != form) {
+                let mut stages = self.clone();
+                stages.forms[model] = other;
+                changed.push(stages);
+            }
         }
         changed
     }
@@ -173,7 +205,7 @@ impl Stages {
         let mut draw = Draws(seed);
         let mut stages = self.clone();
         let models = mix.models().len() as u64;
-        for stage in &mut stages.0 {
+        for stage in &mut stages.stages {
             for _ in 0..2 {
                 let [from, to] = [draw.below(models), draw.below(models)].map(|of| of as usize);
                 let most = draw.below(u64::from(mix.unit_count()) / 4 + 1) as u32 + 1;
@@ -199,26 +231,54 @@ impl Draws {
     }
 }
 
-/// One stage in which all should end together: units go one by one to the model that would end last.
-fn balanced(mix: &Mix) -> Stages {
+/// Sets of models that could fill what the others leave, where the device lets them: all sets, or where these are too many,
+/// single models and all of them.
+fn filler_sets(mix: &Mix) -> Vec<Vec<bool>> {
     let count = mix.models().len();
-    let mut units = vec![0u32; count];
+    if !mix.can_fill() || count < 2 {
+        return Vec::new();
+    }
+    if count <= MAX_FILLER_SETS_MODELS {
+        let set = |bits: u32| (0..count).map(|model| bits >> model & 1 == 1).collect();
+        return (1..1 << count).map(set).collect();
+    }
+    let single = |filler: usize| (0..count).map(|model| model == filler).collect();
+    (0..count).map(single).chain([vec![true; count]]).collect()
+}
+
+/// For each model the form in which it takes the least units and time altogether.
+fn leanest_forms(mix: &Mix) -> Vec<Form> {
+    let leanest = |model: &MixModel| {
+        let unit_us = |form: &Form| model.least_unit_us(*form, 0, model.step_count());
+        let least = model.forms().min_by(|a, b| unit_us(a).total_cmp(&unit_us(b)));
+        least.unwrap_or(Form::WHOLE)
+    };
+    mix.models().iter().map(leanest).collect()
+}
+
+/// One stage in which all that do not fill should end together: units go one by one to the model that would end last.
+fn balanced(mix: &Mix, fillers: Vec<bool>, forms: Vec<Form>) -> Stages {
+    let models = (0..mix.models().len()).filter(|&model| !fillers[model]);
+    let mut units = vec![0u32; fillers.len()];
     for _ in 0..mix.unit_count() {
         let end = |model: usize| match units[model] {
             0 => f64::INFINITY,
-            units => mix.models()[model].between_us(units, 0, mix.models()[model].step_count()),
+            units => {
+                let of = &mix.models()[model];
+                of.between_us(forms[model], units, 0, of.step_count())
+            }
         };
-        let last = (0..count).max_by(|&a, &b| end(a).total_cmp(&end(b)));
-        units[last.expect("a mix has models")] += 1;
+        let Some(last) = models.clone().max_by(|&a, &b| end(a).total_cmp(&end(b))) else { break };
+        units[last] += 1;
     }
-    Stages(vec![Stage { units, until: 1.0 }])
+    Stages { stages: vec![Stage { units, until: 1.0 }], fillers, forms }
 }
 
 /// One model's units in a stage set to every number, the others' made smaller or larger in turns.
 fn shares(stages: &Stages, stage: usize, model: usize, unit_count: u32) -> Vec<Stages> {
     let set = |units: u32| {
         let mut changed = stages.clone();
-        let shares = &mut changed.0[stage].units;
+        let shares = &mut changed.stages[stage].units;
         shares[model] = units;
         let mut other = model;
         while shares.iter().sum::<u32>() > unit_count {
@@ -229,19 +289,19 @@ fn shares(stages: &Stages, stage: usize, model: usize, unit_count: u32) -> Vec<S
         }
         changed
     };
-    (0..=unit_count).filter(|&units| units != stages.0[stage].units[model]).map(set).collect()
+    (0..=unit_count).filter(|&units| units != stages.stages[stage].units[model]).map(set).collect()
 }
 
 /// One, two or four units moved from one model to another.
 fn moves(stages: &Stages, stage: usize) -> Vec<Stages> {
-    let units = &stages.0[stage].units;
+    let units = &stages.stages[stage].units;
     let mut changed = Vec::new();
     for from in 0..units.len() {
         for to in (0..units.len()).filter(|&to| to != from) {
             for moved in [1, 2, 4].into_iter().filter(|&moved| moved <= units[from]) {
                 let mut stages = stages.clone();
-                stages.0[stage].units[from] -= moved;
-                stages.0[stage].units[to] += moved;
+                stages.stages[stage].units[from] -= moved;
+                stages.stages[stage].units[to] += moved;
                 changed.push(stages);
             }
         }
@@ -251,14 +311,14 @@ fn moves(stages: &Stages, stage: usize) -> Vec<Stages> {
 
 /// A stage that ends sooner or later.
 fn ends(stages: &Stages, stage: usize) -> Vec<Stages> {
-    let until = stages.0[stage].until;
+    let until = stages.stages[stage].until;
     END_STEPS
         .into_iter()
         .map(|step| (until + step).clamp(0.05, 1.0))
         .filter(|&changed| changed != until)
         .map(|until| {
             let mut changed = stages.clone();
-            changed.0[stage].until = until;
+            changed.stages[stage].until = until;
             changed
         })
         .collect()
@@ -268,11 +328,15 @@ fn ends(stages: &Stages, stage: usize) -> Vec<Stages> {
 fn lengthened(stages: &Stages, mix: &Mix) -> Vec<Stages> {
     let count = mix.models().len();
     // One for each model that may end, and one that ends before.
-    if stages.0.len() > count {
+    if stages.stages.len() > count {
         return Vec::new();
     }
-    let with = |stage: Stage| Stages(stages.0.iter().cloned().chain([stage]).collect());
-    let again = stages.0.last().map(|last| Stage { until: 1.0, ..last.clone() });
+    let with = |stage: Stage| {
+        let mut longer = stages.clone();
+        longer.stages.push(stage);
+        longer
+    };
+    let again = stages.stages.last().map(|last| Stage { until: 1.0, ..last.clone() });
     let alone = (0..count).map(|model| {
         let units = (0..count).map(|other| if other == model { mix.unit_count() } else { 0 });
         Stage { units: units.collect(), until: 1.0 }

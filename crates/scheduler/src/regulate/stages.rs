@@ -1,6 +1,6 @@
 //! What is searched: stages, in each of which every model has a number of units.
 
-use super::{Mix, MixSchedule, Segment};
+use super::{Form, Mix, MixSchedule, Segment};
 use crate::UnitMask;
 
 /// The units of every model, until one of them has ended, or a part of the way there.
@@ -14,15 +14,20 @@ pub struct Stage {
 
 /// Stages one after another. Where the last has ended and steps are left, models that have any share the device evenly.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stages(pub Vec<Stage>);
+pub struct Stages {
+    /// In order.
+    pub stages: Vec<Stage>,
+    /// Of each model, whether it fills what the others leave: it has no part in the stages.
+    pub fillers: Vec<bool>,
+    /// Of each model, how its batch is computed, unless it fills.
+    pub forms: Vec<Form>,
+}
 
 impl Stages {
     /// One stage with as many units for each model.
     pub fn even(mix: &Mix) -> Self {
-        Self(vec![Stage {
-            units: evenly(mix.unit_count(), &vec![true; mix.models().len()]),
-            until: 1.0,
-        }])
+        let units = evenly(mix.unit_count(), &vec![true; mix.models().len()]);
+        Self::of(vec![Stage { units, until: 1.0 }], mix)
     }
 
     /// Each model on the whole device, one after another.
@@ -32,14 +37,20 @@ impl Stages {
             let units = (0..count).map(|other| if other == model { mix.unit_count() } else { 0 });
             Stage { units: units.collect(), until: 1.0 }
         };
-        Self((0..count).map(alone).collect())
+        Self::of((0..count).map(alone).collect(), mix)
+    }
+
+    /// Stages of a mix without fillers.
+    pub fn of(stages: Vec<Stage>, mix: &Mix) -> Self {
+        let count = mix.models().len();
+        Self { stages, fillers: vec![false; count], forms: vec![Form::WHOLE; count] }
     }
 
     /// The segments that they stand for. A model keeps the units that it has, as far as it may, and takes those that are free
     /// first; it changes over where a step ends.
     pub fn schedule(&self, mix: &Mix) -> MixSchedule {
-        let mut unfolding = Unfolding::new(mix);
-        for stage in &self.0 {
+        let mut unfolding = Unfolding::new(mix, self);
+        for stage in &self.stages {
             unfolding.run(&stage.units, stage.until);
         }
         while unfolding.has_steps() {
@@ -47,7 +58,13 @@ impl Stages {
                 (0..mix.models().len()).map(|of| unfolding.is_left(of)).collect();
             unfolding.run(&evenly(mix.unit_count(), &has_steps), 1.0);
         }
-        MixSchedule { segments: unfolding.segments }
+        let fillers = (0..mix.models().len()).filter(|&model| self.fillers[model]);
+        let all = UnitMask::range(0, mix.unit_count());
+        let filler = |model: usize| {
+            let steps = 0..mix.models()[model].step_count();
+            Segment { model, steps, form: Form::WHOLE, units: all, is_filler: true }
+        };
+        MixSchedule { segments: fillers.map(filler).chain(unfolding.segments).collect() }
     }
 }
 
@@ -70,6 +87,7 @@ fn evenly(unit_count: u32, wants: &[bool]) -> Vec<u32> {
 /// A schedule in the making.
 struct Unfolding<'a> {
     mix: &'a Mix,
+    of: &'a Stages,
     segments: Vec<Segment>,
     /// Of each model: the step that is next, when it can begin, and the units of its last segment.
     next: Vec<usize>,
@@ -80,10 +98,11 @@ struct Unfolding<'a> {
 }
 
 impl<'a> Unfolding<'a> {
-    fn new(mix: &'a Mix) -> Self {
+    fn new(mix: &'a Mix, of: &'a Stages) -> Self {
         let count = mix.models().len();
         Self {
             mix,
+            of,
             segments: Vec::new(),
             next: vec![0; count],
             ready_us: vec![0.0; count],
@@ -93,7 +112,7 @@ impl<'a> Unfolding<'a> {
     }
 
     fn is_left(&self, model: usize) -> bool {
-        self.next[model] < self.mix.models()[model].step_count()
+        !self.of.fillers[model] && self.next[model] < self.mix.models()[model].step_count()
     }
 
     fn has_steps(&self) -> bool {
@@ -106,27 +125,28 @@ impl<'a> Unfolding<'a> {
         if given.is_empty() {
             return;
         }
+        let form = |model: usize| self.of.forms[model];
         let begins: Vec<f64> =
             given.iter().map(|&(model, units)| self.begin_us(model, units)).collect();
         let ends = given.iter().zip(&begins).map(|(&(model, units), begin)| {
             let of = &self.mix.models()[model];
-            begin + of.between_us(units.len(), self.next[model], of.step_count())
+            begin + of.between_us(form(model), units.len(), self.next[model], of.step_count())
         });
         let first_begin = begins.iter().copied().fold(f64::INFINITY, f64::min);
         let first_end = ends.fold(f64::INFINITY, f64::min);
         let end = first_begin + (first_end - first_begin) * until.clamp(0.0, 1.0);
         for (&(model, units), begin) in given.iter().zip(begins) {
             let of = &self.mix.models()[model];
-            let first = self.next[model];
-            let past = of.step_after(units.len(), first, end - begin);
+            let (form, first) = (self.of.forms[model], self.next[model]);
+            let past = of.step_after(form, units.len(), first, end - begin);
             // Something happens in every stage.
             let past = if past == first { first + 1 } else { past };
-            let end = begin + of.between_us(units.len(), first, past);
+            let end = begin + of.between_us(form, units.len(), first, past);
             self.next[model] = past;
             self.ready_us[model] = end;
             units.iter().for_each(|unit| self.free_us[unit as usize] = end);
             self.units[model] = units;
-            self.add(Segment { model, steps: first..past, units });
+            self.add(Segment { model, steps: first..past, form, units, is_filler: false });
         }
     }
 
@@ -184,7 +204,7 @@ mod tests {
     #[test]
     fn units_of_a_model_that_has_ended_go_to_the_others() {
         let mix = mix(&[(&[10.0; 4], 8), (&[10.0; 16], 8)], 8);
-        let halves = Stages(vec![Stage { units: vec![4, 4], until: 1.0 }]);
+        let halves = Stages::of(vec![Stage { units: vec![4, 4], until: 1.0 }], &mix);
         let schedule = halves.schedule(&mix);
         schedule.check(&mix).unwrap();
         let units: Vec<(usize, u32)> =
@@ -205,8 +225,12 @@ mod tests {
 
     fn stages() -> impl Strategy<Value = Stages> {
         let stage = (prop::collection::vec(0u32..12, 3), 0.0f64..1.0);
-        prop::collection::vec(stage, 0..6).prop_map(|stages| {
-            Stages(stages.into_iter().map(|(units, until)| Stage { units, until }).collect())
+        let stage = stage.prop_map(|(units, until)| Stage { units, until });
+        let fillers = prop::collection::vec(any::<bool>(), 3);
+        (prop::collection::vec(stage, 0..6), fillers).prop_map(|(stages, fillers)| Stages {
+            stages,
+            fillers,
+            forms: vec![Form::WHOLE; 3],
         })
     }
 
@@ -223,10 +247,12 @@ mod tests {
             for (a, first) in schedule.segments.iter().zip(&timeline.segments) {
                 for (b, second) in schedule.segments.iter().zip(&timeline.segments) {
                     let is_apart = first.1 <= second.0 || second.1 <= first.0;
-                    prop_assert!(a == b || is_apart || a.units.is_disjoint(b.units));
+                    let is_shared = a.is_filler || b.is_filler;
+                    prop_assert!(a == b || is_apart || is_shared || a.units.is_disjoint(b.units));
                 }
             }
             prop_assert!(timeline.idle_unit_us > -1e-3);
+            prop_assert!(timeline.makespan.us() > mix.bound().us() - 1e-3);
         }
     }
 }

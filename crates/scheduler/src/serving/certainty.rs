@@ -39,13 +39,15 @@ impl Certainty {
     }
 
     /// A request was refused though nothing was before it: where no request is accepted, nothing else is learned, and
-    /// the model would be shut out for ever.
-    pub(super) fn observe_refused_alone(&mut self) {
+    /// the model would be shut out for ever. Says whether something is taken back.
+    pub(super) fn observe_refused_alone(&mut self) -> bool {
         self.refused_alone += 1;
-        if self.refused_alone == PATIENCE {
+        let is_enough = self.refused_alone == PATIENCE;
+        if is_enough {
             let deviations = (self.deviations - STEP).max(0.0);
             *self = Self { deviations, refused_alone: 0 };
         }
+        is_enough
     }
 }
 
@@ -79,7 +81,8 @@ mod tests {
         assert_eq!(certainty.deviations(), 0.0);
         certainty.observe(0, 10_000);
         assert_eq!(certainty.deviations(), MOST);
-        (0..100_000).for_each(|_| certainty.observe_refused_alone());
+        let taken_back = (0..100_000).filter(|_| certainty.observe_refused_alone()).count();
+        assert_eq!(taken_back, 100_000 / PATIENCE as usize);
         assert_eq!(certainty.deviations(), 0.0, "nothing is shut out for ever");
     }
 }

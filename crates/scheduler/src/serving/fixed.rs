@@ -62,8 +62,9 @@ impl Policy for FixedServing {
             Event::ArrivedTogether(requests) => {
                 self.serving.arrive(&requests, now, actions);
             }
+            Event::Begun(launch) => self.serving.begin(launch, now),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
+            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
         }
     }
 }
@@ -130,5 +131,48 @@ mod tests {
             assert_eq!(launched, ids);
             policy.react(Event::Finished(launch), Time::START, &mut actions);
         }
+    }
+
+    #[test]
+    fn what_holds_a_launch_up_is_not_held_against_its_model() {
+        let at = |us| Time::START + Span::from_us(us);
+        let mut policy = policy();
+        let mut actions = Vec::new();
+        policy.react(Event::Started, Time::START, &mut actions);
+        policy.react(Event::Prepared(PartitionId(0)), Time::START, &mut actions);
+        actions.clear();
+        let (id, model, deadline) = (RequestId(1), ModelId(0), at(5000.0));
+        let request = Request { id, model, arrived: Time::START, deadline };
+        policy.react(Event::Arrived(request), Time::START, &mut actions);
+        let [Action::Launch { launch, .. }] = actions[..] else { panic!("{actions:?}") };
+        actions.clear();
+        policy.react(Event::Begun(launch), at(700.0), &mut actions);
+        assert_eq!((actions.len(), policy.serving.latency().correction(model)), (0, 1.0));
+        policy.react(Event::Finished(launch), at(810.0), &mut actions);
+        assert_eq!(policy.serving.latency().correction(model), 1.0);
+    }
+
+    #[test]
+    fn a_model_that_was_slow_for_a_while_is_not_shut_out_for_ever() {
+        let mut policy = policy();
+        let (mut actions, mut now) = (Vec::new(), Time::START);
+        policy.react(Event::Started, now, &mut actions);
+        policy.react(Event::Prepared(PartitionId(0)), now, &mut actions);
+        let mut come = |id: u64, time_us: f64, takes_us: f64| {
+            now = now + Span::from_us(10_000.0);
+            let deadline = now + Span::from_us(time_us);
+            let request = Request { id: RequestId(id), model: ModelId(0), arrived: now, deadline };
+            actions.clear();
+            policy.react(Event::Arrived(request), now, &mut actions);
+            let [Action::Launch { launch, .. }] = actions[..] else { return false };
+            now = now + Span::from_us(takes_us);
+            policy.react(Event::Finished(launch), now, &mut actions);
+            true
+        };
+        // One takes 110 us, and for a while three times that.
+        assert!((0..60).all(|id| come(id, 5000.0, 330.0)));
+        assert!(!come(60, 150.0, 110.0));
+        let refused = (61..2000).take_while(|&id| !come(id, 150.0, 110.0)).count();
+        assert!((100..1900).contains(&refused), "{refused}");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::identity::ModelId;
-use crate::lane::BatchLatency;
+use crate::identity::{MixId, ModelId};
+use crate::lane::{BatchLatency, MixLatency};
 use crate::latency::MemoryShare;
 use crate::profile::Profile;
 use crate::served::ServedDevice;
@@ -26,6 +26,8 @@ pub(super) struct Conditions {
     pub(super) spreads: Vec<f64>,
     /// By model: how much of that is kept in reserve.
     pub(super) certainties: Vec<Certainty>,
+    /// The mix that is ready, where there is one.
+    pub(super) mix: Option<(MixId, MixLatency)>,
 }
 
 impl Conditions {
@@ -145,6 +147,10 @@ impl BatchLatency for PresentLatencies<'_> {
     fn certainty(&self, model: ModelId) -> f64 {
         self.conditions.certainties[self.conditions.index(model)].deviations()
     }
+
+    fn of_mix(&self, mix: MixId) -> Option<MixLatency> {
+        self.conditions.mix.filter(|(known, _)| *known == mix).map(|(_, latency)| latency)
+    }
 }
 
 #[cfg(test)]
@@ -209,6 +215,7 @@ mod tests {
                 corrections: vec![correction; 2],
                 spreads: vec![0.0; 2],
                 certainties: vec![Certainty::default(); 2],
+                mix: None,
             };
             let latencies = tables.latencies(units, &[(ModelId(id), 1)]);
             latencies.under(&conditions).of(ModelId(id), 1)

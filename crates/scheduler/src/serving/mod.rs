@@ -3,11 +3,13 @@
 mod certainty;
 mod fixed;
 mod latencies;
+mod mix;
 mod partition;
 mod stragglers;
 
 pub use fixed::FixedServing;
 pub(crate) use latencies::LatencyTables;
+pub use mix::{MixUse, ReadyMix};
 
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ use crate::unit_mask::UnitMask;
 
 use certainty::Certainty;
 use latencies::Conditions;
+use mix::ServedMix;
 use partition::{Running, Served, State};
 use stragglers::Stragglers;
 
@@ -73,6 +76,7 @@ pub struct Serving {
     /// By model: the partitions that serve it, by their places.
     routes: Vec<Vec<usize>>,
     stragglers: Stragglers,
+    mix: Option<ServedMix>,
     next_launch: u64,
 }
 
@@ -99,6 +103,7 @@ impl Serving {
             corrections: ids().map(|model| latency.correction(model)).collect(),
             spreads: ids().map(|model| latency.spread(model)).collect(),
             certainties: vec![Certainty::default(); models],
+            mix: None,
         };
         Self {
             latency,
@@ -106,6 +111,7 @@ impl Serving {
             partitions: Vec::new(),
             routes: vec![Vec::new(); models],
             stragglers: Stragglers::new(device),
+            mix: None,
             next_launch: 0,
             device: device.clone(),
             tables,
@@ -125,6 +131,44 @@ impl Serving {
     /// Whether a member of a group is served apart from the others.
     pub fn is_evicted(&self, model: ModelId, now: Time) -> bool {
         self.stragglers.is_evicted(model, now)
+    }
+
+    /// Launches a mix as one where that is better, from now on and in place of the one before it; `None` launches each batch by
+    /// itself. A partition that comes to serve other models launches no mix until it is told to again.
+    pub fn set_mix(&mut self, ready: Option<ReadyMix>) {
+        for served in &mut self.partitions {
+            let of_partition =
+                ready.as_ref().filter(|ready| ready.partition == served.partition.id);
+            served.lane.set_mix(of_partition.map(|ready| &ready.mix));
+        }
+        self.mix = ready.map(ServedMix::new);
+        self.note_mix();
+    }
+
+    /// Requests of the mix come this far apart from now on, and can be counted on to come, or cannot.
+    pub fn adjust_mix(&mut self, lag: Span, can_be_counted_on: bool) {
+        let Some(mix) = &mut self.mix else { return };
+        (mix.ready.mix.lag, mix.ready.mix.can_be_counted_on) = (lag, can_be_counted_on);
+        let of_mix = |served: &&mut Served| served.partition.id == mix.ready.partition;
+        if let Some(served) = self.partitions.iter_mut().find(of_mix) {
+            served.lane.set_mix(Some(&mix.ready.mix));
+        }
+    }
+
+    /// How launches of the mix's models went since this was last asked.
+    pub fn take_mix_use(&mut self) -> MixUse {
+        self.mix.as_mut().map_or(MixUse::default(), ServedMix::take_use)
+    }
+
+    fn note_mix(&mut self) {
+        self.conditions.mix = self.mix.as_ref().map(|mix| (mix.id(), mix.latency()));
+    }
+
+    /// Launches what can be, after an instant that was [waited for](Action::WakeAt).
+    pub fn wake(&mut self, now: Time, actions: &mut Vec<Action>) {
+        for place in 0..self.partitions.len() {
+            self.launch(place, now, actions);
+        }
     }
 
     /// Whether a partition serves, or still ends what it runs.
@@ -255,7 +299,10 @@ impl Serving {
         }
         if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
             let index = self.conditions.index(request.model);
-            self.conditions.certainties[index].observe_refused_alone();
+            if self.conditions.certainties[index].observe_refused_alone() {
+                self.latency.doubt(request.model);
+                self.note_latency(request.model);
+            }
         }
         outcome.map(|()| place)
     }
@@ -283,6 +330,16 @@ impl Serving {
         })
     }
 
+    /// A launch begins only now: what held it up says nothing of how long it takes, nor does how it goes after that.
+    pub fn begin(&mut self, launch: LaunchId, now: Time) {
+        for served in &mut self.partitions {
+            if let Some(running) = served.running.as_mut().filter(|it| it.launch == launch) {
+                served.lane.delay(now.since(running.started));
+                (running.started, running.was_held_up) = (now, true);
+            }
+        }
+    }
+
     /// A launch has ended: learns from it, and uses the partition again.
     pub fn finish(&mut self, launch: LaunchId, now: Time, actions: &mut Vec<Action>) {
         let has = |served: &Served| served.launches().any(|running| running.launch == launch);
@@ -301,10 +358,7 @@ impl Serving {
         }
         served.lane.set_busy_until(now);
         let took = took.saturating_sub(running.paused);
-        self.latency.observe(running.model, running.prediction, took);
-        let index = self.conditions.index(running.model);
-        self.conditions.corrections[index] = self.latency.correction(running.model);
-        self.conditions.spreads[index] = self.latency.spread(running.model);
+        self.learn_duration(&running, took);
         self.learn_promises(&running, now, actions);
         let served = &mut self.partitions[place];
         if served.state == State::Leaving && !served.resume(now) {
@@ -317,12 +371,41 @@ impl Serving {
         }
     }
 
+    fn learn_duration(&mut self, ended: &Running, took: Span) {
+        if ended.was_held_up {
+            return;
+        }
+        if ended.mix.is_some() {
+            // One that is no longer known teaches nothing.
+            if let Some(mix) = self.mix.as_mut().filter(|mix| ended.mix == Some(mix.id())) {
+                mix.observe(ended.prediction, took);
+                self.note_mix();
+            }
+            return;
+        }
+        self.latency.observe(ended.model, ended.prediction, took);
+        self.note_latency(ended.model);
+    }
+
+    fn note_latency(&mut self, model: ModelId) {
+        let index = self.conditions.index(model);
+        self.conditions.corrections[index] = self.latency.correction(model);
+        self.conditions.spreads[index] = self.latency.spread(model);
+    }
+
     fn learn_promises(&mut self, ended: &Running, now: Time, actions: &mut Vec<Action>) {
+        if ended.was_held_up {
+            return;
+        }
         let late = ended.requests.iter().filter(|request| now > request.deadline);
         let mut missed: Vec<ModelId> = late.map(|request| request.model).collect();
-        let index = self.conditions.index(ended.model);
-        let certainty = &mut self.conditions.certainties[index];
-        certainty.observe(ended.requests.len() - missed.len(), missed.len());
+        let Conditions { leads, certainties, .. } = &mut self.conditions;
+        let lead = |request: &Request| leads[request.model.index()].index();
+        // All requests are of one model or group, unless they are of a mix.
+        for own in ended.requests.chunk_by(|one, other| lead(one) == lead(other)) {
+            let late = own.iter().filter(|request| now > request.deadline).count();
+            certainties[lead(&own[0])].observe(own.len() - late, late);
+        }
         missed.sort_unstable();
         missed.dedup();
         missed.into_iter().for_each(|model| self.strike(model, now, actions));
@@ -348,6 +431,9 @@ impl Serving {
         self.conditions.memory_stretch += STRETCH_WEIGHT * distance;
         let served = &mut self.partitions[place];
         let latency = served.latencies.under(&self.conditions);
+        if let Some(until) = served.lane.gathers_until(now, &latency) {
+            return actions.push(Action::WakeAt(until));
+        }
         let mut shed = Vec::new();
         let batch = served.lane.next(now, &latency, |late| shed.push(late));
         for late in shed {
@@ -363,23 +449,34 @@ impl Serving {
         };
         let launch = LaunchId(self.next_launch);
         self.next_launch += 1;
-        let size = batch.requests.len() as u32;
+        let of_first = |request: &&Request| batch.mix.is_none() || request.model == batch.model;
+        let size = batch.requests.iter().filter(of_first).count() as u32;
         let alone = served.latencies.alone(batch.model, size);
+        if let Some(mix) = &mut self.mix {
+            mix.count(served.partition.id, batch.model, batch.mix);
+        }
+        let prediction = match &self.mix {
+            Some(mix) if batch.mix == Some(mix.id()) => mix.prediction(batch.expected),
+            _ => self.latency.prediction(batch.model, batch.expected),
+        };
         actions.push(Action::Launch {
             launch,
             partition: served.partition.id,
             model: batch.model,
+            mix: batch.mix,
             requests: batch.requests.iter().map(|request| request.id).collect(),
             expected: batch.expected,
         });
         served.running = Some(Running {
             launch,
+            mix: batch.mix,
             requests: batch.requests,
             model: batch.model,
             started: now,
             memory: alone.memory,
-            prediction: self.latency.prediction(batch.model, batch.expected),
+            prediction,
             paused: Span::ZERO,
+            was_held_up: false,
         });
     }
 }

@@ -1,6 +1,6 @@
 //! One partition that serves: its lane, its latencies and what runs on it.
 
-use crate::identity::ModelId;
+use crate::identity::{MixId, ModelId};
 use crate::lane::{Lane, LaneModel};
 use crate::latency::{MemoryShare, Prediction};
 use crate::policy::LaunchId;
@@ -29,12 +29,16 @@ pub(super) struct Running {
     pub(super) launch: LaunchId,
     /// That of its first request.
     pub(super) model: ModelId,
+    /// The mix that its requests are of.
+    pub(super) mix: Option<MixId>,
     pub(super) requests: Vec<Request>,
     pub(super) started: Time,
     pub(super) memory: MemoryShare,
     pub(super) prediction: Prediction,
     /// How long it was paused.
     pub(super) paused: Span,
+    /// Something else used its units just before it began: how it goes says nothing of others.
+    pub(super) was_held_up: bool,
 }
 
 pub(super) struct Served {

@@ -136,8 +136,9 @@ impl Policy for Gpulets {
             Event::ArrivedTogether(requests) => {
                 requests.into_iter().for_each(|request| self.arrive(request, now, actions));
             }
+            Event::Begun(launch) => self.serving.begin(launch, now),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Unprepared(_) | Event::Planned(_) | Event::Woken => {}
+            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
         }
         let ended = actions[first..].iter().filter_map(|action| match action {
             Action::Deactivate(partition) => Some(Action::Discard(*partition)),

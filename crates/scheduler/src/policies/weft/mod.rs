@@ -1,9 +1,11 @@
 //! Weft's own policy: a pool of partitions laid out for the load as it is, and laid out anew when the load changes and it
 //! pays.
 
+mod mixing;
 mod placing;
 mod pool;
 mod rates;
+mod rounds;
 
 use crate::identity::ModelId;
 use crate::latency::PredictionError;
@@ -15,6 +17,7 @@ use crate::serving::{Serving, ServingPartition};
 use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
 
+use mixing::{Look, Mixing};
 use pool::Pool;
 use rates::ArrivalRate;
 
@@ -48,6 +51,7 @@ pub struct Weft {
     device: ServedDevice,
     serving: Serving,
     rates: Vec<ArrivalRate>,
+    mixing: Mixing,
     pool: Pool,
     /// The layout that serves, and its partitions.
     layout: Option<Layout>,
@@ -59,6 +63,8 @@ pub struct Weft {
     planned_for_per_s: Vec<f64>,
     planned_at: Time,
     is_planning: bool,
+    /// A layout is to be searched for as soon as that may be, whatever the load.
+    is_review_due: bool,
     /// Since when the load is another one.
     changed_at: Option<Time>,
     looked_at: Time,
@@ -84,6 +90,7 @@ impl Weft {
         Self {
             serving: Serving::new(device.clone()),
             rates: rates.collect(),
+            mixing: Mixing::default(),
             pool: Pool::default(),
             layout: None,
             inherited: None,
@@ -92,6 +99,7 @@ impl Weft {
             planned_for_per_s: vec![0.0; device.models.len()],
             planned_at: Time::START,
             is_planning: false,
+            is_review_due: false,
             changed_at: None,
             looked_at: Time::START,
             arrived: 0,
@@ -111,6 +119,7 @@ impl Weft {
     fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) {
         for request in requests {
             self.rates[request.model.index()].arrive(now);
+            self.mixing.arrive(request.model, now);
         }
         self.arrived += requests.len() as u32;
         self.refused += self.serving.arrive(requests, now, actions);
@@ -129,16 +138,20 @@ impl Weft {
         let has_changed = differs(&per_s, &self.planned_for_per_s);
         self.changed_at = has_changed.then_some(self.changed_at.unwrap_or(now));
         let is_pressed = self.lost > PRESSING_LOSS;
+        let look = Look { device: &self.device, present: &self.present, is_pressed, now };
+        self.is_review_due |= self.mixing.look(&look, &mut self.serving, actions);
         let has_settled = self.changed_at.is_some_and(|at| now.since(at) >= SETTLING);
         let is_due = now.since(self.planned_at) >= REVIEW_INTERVAL;
-        let is_wanted = (has_settled && is_pressed) || (is_due && (has_settled || is_pressed));
+        let is_wanted = self.is_review_due
+            || (has_settled && is_pressed)
+            || (is_due && (has_settled || is_pressed));
         if is_wanted && !self.is_planning && self.next.is_none() {
             self.plan(per_s, now, actions);
         }
     }
 
     fn plan(&mut self, per_s: Vec<f64>, now: Time, actions: &mut Vec<Action>) {
-        (self.planned_at, self.is_planning) = (now, true);
+        (self.planned_at, self.is_planning, self.is_review_due) = (now, true, false);
         self.planned_for_per_s.clone_from(&per_s);
         let models = || (0..self.device.models.len() as u32).map(ModelId);
         let latency = self.serving.latency();
@@ -148,6 +161,7 @@ impl Weft {
             corrections: models().map(|model| latency.correction(model)).collect(),
             spreads: models().map(|model| latency.spread(model)).collect(),
             present: self.layout.as_ref().or(self.inherited.as_ref()).cloned(),
+            rounds: self.mixing.load(),
         })));
     }
 
@@ -174,7 +188,9 @@ impl Weft {
         let places = placing::place(layout.sizes(), &active, &self.pool, self.device.units);
         let mut partitions = Vec::with_capacity(seats.len());
         let mut awaited = Vec::new();
-        for (models, units) in seats.into_iter().zip(places) {
+        // What is too small for any model stays idle.
+        let useful = seats.into_iter().zip(places).filter(|(models, _)| !models.is_empty());
+        for (models, units) in useful {
             let ids: Vec<ModelId> = models.iter().map(|(model, _)| *model).collect();
             let (id, preparation) = self.pool.want(units, &ids);
             if let Some(preparation) = preparation {
@@ -192,6 +208,7 @@ impl Weft {
         let Some(next) = self.next.take_if(is_ready) else { return };
         self.serving.switch(&next.partitions, now, actions);
         (self.layout, self.present) = (Some(next.layout), next.partitions);
+        self.mixing.begin(&self.present, &mut self.serving);
         let serving = &self.serving;
         self.pool.trim(|id| serving.uses(id), actions);
     }
@@ -239,6 +256,7 @@ impl Policy for Weft {
             }
             Event::Arrived(request) => self.arrive(&[request], now, actions),
             Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
+            Event::Begun(launch) => self.serving.begin(launch, now),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Planned(found) => self.consider(&found, now, actions),
             Event::Prepared(id) => {
@@ -253,7 +271,11 @@ impl Policy for Weft {
                 // The present layout goes on; the next change of load brings another search.
                 self.next = None;
             }
-            Event::Woken => {}
+            Event::Regulated { mix, latency } => {
+                let (present, serving) = (&self.present, &mut self.serving);
+                self.is_review_due |= self.mixing.regulated(mix, latency, present, now, serving);
+            }
+            Event::Woken => self.serving.wake(now, actions),
         }
     }
 }

@@ -1,0 +1,257 @@
+//! Mixes: batches of different models that the device runs in one launch, by a schedule that was found for them.
+//!
+//! A mix is launched where its batches wait, all of them and no others of their models, where it takes less time than they take
+//! one after another, and where nobody is less surely in time for it. While some of its requests have come and the others are
+//! about to, the lane waits for them, no longer than what the mix gains, and only as long as all who wait can bear it.
+//!
+//! At the door, one who would be late in turn is taken in if it is in time as part of the mix, as are the others of it that
+//! wait, and if nothing else waits: the last of its requests, and before it such as count on the others to come, where these
+//! [can be counted on](LaneMix::can_be_counted_on). Whoever comes to such a round and is none of it is promised to be answered
+//! after all of it.
+
+use super::agenda::{Newcomer, Spot, Upcoming};
+use super::launch::Batch;
+use super::outlook::{Cost, Outlook};
+use super::{Lane, cost};
+use crate::identity::{MixId, ModelId};
+use crate::lane::BatchLatency;
+use crate::request::Request;
+use crate::time::{Span, Time};
+
+/// A mix saves at least this share of the time of its batches, or is not worth that the first of them wait for the last.
+const LEAST_GAIN: f64 = 0.02;
+
+/// How long a mix takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MixLatency {
+    /// As predicted.
+    pub duration: Span,
+    /// How far durations stray from that: their standard deviation, as a share.
+    pub spread: f64,
+}
+
+/// A mix that is ready on the lane's partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneMix {
+    /// Which.
+    pub mix: MixId,
+    /// The models, each once, and how many of its requests are in it.
+    pub models: Vec<(ModelId, u32)>,
+    /// How long the last of its requests may come after the first.
+    pub lag: Span,
+    /// Whether promises are made that hold only if the others come.
+    pub can_be_counted_on: bool,
+}
+
+/// The mix of a lane, by the places of its models' queues.
+#[derive(Clone, Debug)]
+pub(super) struct Mixing {
+    mix: MixId,
+    parts: Vec<(usize, u32)>,
+    lag: Span,
+    can_be_counted_on: bool,
+}
+
+impl Lane {
+    /// Runs a mix as one launch from now on where that is better, and no other; `None` runs every batch by itself. A mix of
+    /// models that do not run here, or that share their batches with others, is never run.
+    pub fn set_mix(&mut self, mix: Option<&LaneMix>) {
+        self.mixing = mix.and_then(|LaneMix { mix, models, lag, can_be_counted_on }| {
+            let part = |&(model, count): &(ModelId, u32)| {
+                let member = self.queues.member(model)?;
+                let place = self.queues.place(member);
+                let is_alone = place == self.queues.place_apart(member);
+                is_alone.then_some((place, count))
+            };
+            let parts = models.iter().map(part).collect::<Option<Vec<_>>>()?;
+            let can_be_counted_on = *can_be_counted_on;
+            Some(Mixing { mix: *mix, parts, lag: *lag, can_be_counted_on })
+        });
+    }
+
+    /// Until when the lane waits for requests of a mix that are still to come, where it does.
+    pub fn gathers_until(&self, now: Time, latency: &impl BatchLatency) -> Option<Time> {
+        let mixing = self.mixing.as_ref()?;
+        let cost = mixing.cost(latency)?;
+        let (mut waiting, mut is_whole) = (Vec::with_capacity(mixing.parts.len()), true);
+        for &(place, count) in &mixing.parts {
+            let first = self.first_of(place);
+            let there = first.map_or(0, |index| self.agenda.upcoming[index].count);
+            if there > count {
+                return None;
+            }
+            is_whole &= there == count;
+            waiting.extend(first);
+        }
+        if is_whole || !waiting.contains(&0) {
+            return None;
+        }
+        let first =
+            |index: &usize| self.queues[self.agenda.upcoming[*index].place].requests.front();
+        let since = waiting.iter().filter_map(first).map(|request| request.arrived).min()?;
+        let until = since + mixing.lag;
+        let apart =
+            mixing.parts.iter().map(|&(place, count)| latency.of(self.queues[place].model, count));
+        let gained = apart.fold(Span::ZERO, |all, one| all + one).saturating_sub(cost.duration);
+        let wait = until.since(now);
+        let is_worth_it = until > now && gained > wait;
+        let [now, then] = [now, until].map(|at| Outlook::from(at, 0.0));
+        // Whether the others come or not.
+        let is_borne = self.agenda.tolerates_together(now, then, &waiting, cost)
+            && self.agenda.can_wait(now, Cost::new(wait, 0.0));
+        (is_worth_it && is_borne).then_some(until)
+    }
+
+    /// When and where one who would be late in turn would be answered as part of a mix, if that is in time.
+    pub(super) fn spot_in_mix(
+        &self,
+        newcomer: &Newcomer,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Option<(Outlook, Spot)> {
+        let mixing = self.mixing.as_ref()?;
+        let most = |place: usize| {
+            let part = mixing.parts.iter().find(|(other, _)| *other == place);
+            part.map_or(0, |(_, count)| *count)
+        };
+        let place = newcomer.place;
+        let own = self.first_of(place);
+        let count = own.map_or(0, |index| self.agenda.upcoming[index].count) + 1;
+        let are_all_of_it =
+            self.agenda.upcoming.iter().all(|it| !it.is_paused && it.count <= most(it.place));
+        let is_promised = mixing.can_be_counted_on || self.completes(mixing, newcomer);
+        if !are_all_of_it || count > most(place) || !is_promised {
+            return None;
+        }
+        let end = self.end_of_round(mixing, newcomer, now, latency)?;
+        let keeps = |batch: &Upcoming| end.keeps(batch.deadline, batch.certainty);
+        let is_kept = end.keeps(newcomer.deadline, newcomer.certainty)
+            && self.agenda.upcoming.iter().all(keeps);
+        let cost = cost(latency, self.queues[place].model, count);
+        let spot = match own {
+            Some(index) => Spot::Joined(index, cost),
+            None => Spot::New(self.agenda.upcoming.len(), cost),
+        };
+        is_kept.then_some((end, spot))
+    }
+
+    /// Whether all of a mix waits, with one more request.
+    fn completes(&self, mixing: &Mixing, newcomer: &Newcomer) -> bool {
+        mixing.parts.iter().all(|&(place, count)| {
+            let waiting = self.queues[place].requests.len() as u32;
+            waiting + u32::from(place == newcomer.place) >= count
+        })
+    }
+
+    /// When a round ends that runs as a mix, with one more request that is a part of it; `None` where there is no such mix.
+    fn end_of_round(
+        &self,
+        mixing: &Mixing,
+        newcomer: &Newcomer,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Option<Outlook> {
+        let since = mixing.parts.iter().filter_map(|(place, _)| {
+            self.queues[*place].requests.front().map(|request| request.arrived)
+        });
+        let complete_at = match self.completes(mixing, newcomer) {
+            true => now,
+            false => since.min().unwrap_or(now) + mixing.lag,
+        };
+        let begin = self.begin(now);
+        let wait = complete_at.since(begin.at);
+        Some(begin.later(wait).then(mixing.cost(latency)?))
+    }
+
+    /// Where one runs who is none of a round that was taken in as a mix: after all of it. `None` where there is no such round.
+    pub(super) fn spot_after_mix(
+        &self,
+        newcomer: &Newcomer,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> Option<(Outlook, Spot)> {
+        let mixing = self.mixing.as_ref()?;
+        let is_part = |batch: &&Upcoming| {
+            !batch.is_paused && mixing.parts.iter().any(|(place, _)| batch.is_of(*place))
+        };
+        let begin = self.begin(now);
+        let is_late_in_turn =
+            |batch: &Upcoming| begin.after(batch.before).then(batch.cost).at > batch.deadline;
+        if !self.agenda.upcoming.iter().filter(is_part).any(is_late_in_turn) {
+            return None;
+        }
+        let others = self.agenda.upcoming.iter().filter(|batch| !is_part(batch));
+        let round = self.end_of_round(mixing, newcomer, now, latency)?;
+        let before = others.fold(round, |outlook, batch| outlook.then(batch.cost));
+        let alone = cost(latency, self.queues[newcomer.place].model, 1);
+        Some((before.then(alone), Spot::New(self.agenda.upcoming.len(), alone)))
+    }
+
+    /// The mix that the first batch of the agenda is in, where it is better to launch all of it now.
+    pub(super) fn mix_next(&self, now: Time, latency: &impl BatchLatency) -> Option<MixNext> {
+        let mixing = self.mixing.as_ref()?;
+        let cost = mixing.cost(latency)?;
+        let whole = |&(place, count): &(usize, u32)| {
+            let index = self.first_of(place)?;
+            (self.agenda.upcoming[index].count == count).then_some(index)
+        };
+        let batches = mixing.parts.iter().map(whole).collect::<Option<Vec<usize>>>()?;
+        let apart = batches.iter().map(|&index| self.agenda.upcoming[index].cost.duration);
+        let apart = apart.fold(Span::ZERO, |all, one| all + one);
+        let begin = Outlook::from(now, 0.0);
+        let is_better = batches.contains(&0)
+            && cost.duration < apart * (1.0 - LEAST_GAIN)
+            && self.agenda.tolerates_together(begin, begin, &batches, cost);
+        is_better.then_some(MixNext { mix: mixing.mix, batches, cost, apart })
+    }
+
+    /// Launches all batches of a mix.
+    pub(super) fn launch_mix(&mut self, next: MixNext, now: Time) -> Batch {
+        let MixNext { mix, batches, cost, apart } = next;
+        // Each model has its share of the time, by what it would have taken by itself.
+        let share = cost.duration.nanos() as f64 / apart.nanos().max(1) as f64;
+        let mut requests: Vec<Request> = Vec::new();
+        for &index in &batches {
+            let Upcoming { place, count, cost, .. } = self.agenda.upcoming[index];
+            let first = requests.len();
+            requests.extend(self.queues[place].requests.drain(..count as usize));
+            let members = requests[first..].iter();
+            let members = members.filter_map(|request| self.queues.member(request.model));
+            self.shares.observe_launch(members.collect(), cost.duration * share);
+        }
+        self.waiting -= requests.len();
+        let mut index = 0;
+        self.agenda.upcoming.retain(|_| {
+            index += 1;
+            !batches.contains(&(index - 1))
+        });
+        self.best_effort.yield_for(cost.duration);
+        self.set_busy_with(cost, now);
+        // It cannot pause.
+        self.occupant = None;
+        let (model, expected) = (requests[0].model, cost.duration);
+        Batch { model, mix: Some(mix), requests, expected }
+    }
+
+    /// Which of the agenda's batches is the first of a queue.
+    fn first_of(&self, place: usize) -> Option<usize> {
+        self.agenda.upcoming.iter().position(|batch| batch.is_of(place))
+    }
+}
+
+impl Mixing {
+    fn cost(&self, latency: &impl BatchLatency) -> Option<Cost> {
+        let MixLatency { duration, spread } = latency.of_mix(self.mix)?;
+        Some(Cost::new(duration, spread))
+    }
+}
+
+/// A mix to be launched now.
+pub(super) struct MixNext {
+    mix: MixId,
+    /// Its batches, by their places on the agenda.
+    batches: Vec<usize>,
+    cost: Cost,
+    /// What they take one after another.
+    apart: Span,
+}

@@ -1,0 +1,240 @@
+use proptest::prelude::*;
+
+use super::tests::{at, model, request};
+use super::*;
+use crate::identity::{GroupId, MixId};
+
+const MIX: MixId = MixId(3);
+
+/// Ten microseconds for a launch and one for each item; the mix of one of each takes so long.
+struct WithMix(f64);
+
+impl BatchLatency for WithMix {
+    fn of(&self, _: ModelId, batch: u32) -> Span {
+        Span::from_us(10.0 + f64::from(batch))
+    }
+
+    fn largest_batch(&self, _: ModelId) -> u32 {
+        4
+    }
+
+    fn of_mix(&self, mix: MixId) -> Option<MixLatency> {
+        let latency = MixLatency { duration: Span::from_us(self.0), spread: 0.0 };
+        (mix == MIX).then_some(latency)
+    }
+}
+
+/// Models 0 to 3, of which 0, 1 and 2 are the mix, one request each, within 5 us of each other.
+fn lane() -> Lane {
+    let mut lane = Lane::new((0..4).map(model), 100);
+    lane.set_mix(Some(&mix(&[0, 1, 2])));
+    lane
+}
+
+fn mix(models: &[u32]) -> LaneMix {
+    let models = models.iter().map(|&id| (ModelId(id), 1)).collect();
+    LaneMix { mix: MIX, models, lag: Span::from_us(5.0), can_be_counted_on: false }
+}
+
+fn admit(lane: &mut Lane, request: Request, latency: &WithMix) {
+    let prospect = lane.prospect(&request, request.arrived, latency).unwrap();
+    lane.admit(request, prospect).unwrap();
+}
+
+/// Admits one request of each of these models at once, each due at an instant.
+fn admit_all(lane: &mut Lane, models: &[(u32, f64)], latency: &WithMix) {
+    for (id, &(model, deadline)) in (0..).zip(models) {
+        admit(lane, request(id, model, 0.0, deadline), latency);
+    }
+}
+
+fn next(lane: &mut Lane, now: f64, latency: &WithMix) -> (Option<MixId>, Vec<u32>, Span) {
+    let batch = lane.next(at(now), latency, |late| panic!("{late:?} is not late")).unwrap();
+    let models = batch.requests.iter().map(|request| request.model.0).collect();
+    (batch.mix, models, batch.expected)
+}
+
+#[test]
+fn a_mix_is_one_launch_where_all_of_it_waits() {
+    let (mut lane, latency) = (lane(), WithMix(20.0));
+    admit_all(&mut lane, &[(1, 100.0), (3, 150.0), (0, 100.0), (2, 100.0)], &latency);
+    assert_eq!(lane.gathers_until(at(0.0), &latency), None, "all are there");
+    assert_eq!(next(&mut lane, 0.0, &latency), (Some(MIX), vec![0, 1, 2], Span::from_us(20.0)));
+    assert_eq!((lane.waiting(), lane.free_at(at(0.0))), (1, at(20.0)));
+    assert_eq!(next(&mut lane, 20.0, &latency).1, [3]);
+}
+
+#[test]
+fn batches_run_apart_where_the_mix_gains_nothing_or_makes_someone_late() {
+    let each = |mix_us: f64, deadlines: [f64; 3]| {
+        let (mut lane, latency) = (lane(), WithMix(mix_us));
+        let models: Vec<(u32, f64)> = (0..).zip(deadlines).collect();
+        admit_all(&mut lane, &models, &latency);
+        next(&mut lane, 0.0, &latency).0
+    };
+    assert_eq!(each(32.0, [100.0; 3]), Some(MIX));
+    assert_eq!(each(33.0, [100.0; 3]), None, "one after another they take 33");
+    assert_eq!(each(20.0, [19.0, 100.0, 100.0]), None, "the first is due before the mix ends");
+    assert_eq!(each(20.0, [20.0, 100.0, 100.0]), Some(MIX));
+}
+
+#[test]
+fn who_is_not_in_the_mix_is_not_late_for_it() {
+    for (deadline, expected) in [(31.0, Some(MIX)), (30.0, None)] {
+        let (mut lane, latency) = (lane(), WithMix(20.0));
+        // It would run second, and end at 22; after the mix it ends at 31.
+        admit_all(&mut lane, &[(0, 25.0), (3, deadline), (1, 90.0), (2, 90.0)], &latency);
+        assert_eq!(next(&mut lane, 0.0, &latency).0, expected, "{deadline}");
+    }
+}
+
+#[test]
+fn other_numbers_of_requests_are_another_mix() {
+    let (mut lane, latency) = (lane(), WithMix(20.0));
+    admit_all(&mut lane, &[(0, 100.0), (0, 100.0), (1, 110.0), (2, 120.0)], &latency);
+    assert_eq!(lane.gathers_until(at(0.0), &latency), None);
+    assert_eq!(next(&mut lane, 0.0, &latency).1, [0, 0]);
+}
+
+#[test]
+fn the_lane_waits_for_the_rest_of_a_mix_as_long_as_that_pays_and_all_can_wait() {
+    let gathers = |mix_us: f64, deadline: f64, now: f64| {
+        let (mut lane, latency) = (lane(), WithMix(mix_us));
+        admit_all(&mut lane, &[(0, deadline)], &latency);
+        lane.gathers_until(at(now), &latency)
+    };
+    assert_eq!(gathers(20.0, 100.0, 0.0), Some(at(5.0)));
+    assert_eq!(gathers(20.0, 100.0, 4.0), Some(at(5.0)));
+    assert_eq!(gathers(20.0, 100.0, 5.0), None, "it has come to nothing");
+    assert_eq!(gathers(20.0, 25.0, 0.0), Some(at(5.0)), "the mix would end at 25");
+    assert_eq!(gathers(20.0, 24.0, 0.0), None);
+    assert_eq!(gathers(27.0, 100.0, 0.0), Some(at(5.0)), "6 are gained for 5");
+    assert_eq!(gathers(28.0, 100.0, 0.0), None);
+}
+
+#[test]
+fn what_is_not_in_the_mix_waits_for_nobody() {
+    let (mut lane, latency) = (lane(), WithMix(20.0));
+    admit_all(&mut lane, &[(3, 50.0), (0, 100.0)], &latency);
+    assert_eq!(lane.gathers_until(at(0.0), &latency), None);
+    assert_eq!(next(&mut lane, 0.0, &latency).1, [3]);
+}
+
+#[test]
+fn members_of_groups_and_strangers_are_in_no_mix() {
+    let member = LaneModel { group: Some(GroupId(1)), ..model(1) };
+    for (models, mix) in [([model(0), member], mix(&[0, 1])), ([model(0), model(1)], mix(&[0, 7]))]
+    {
+        let (mut lane, latency) = (Lane::new(models, 100), WithMix(5.0));
+        lane.set_mix(Some(&mix));
+        admit_all(&mut lane, &[(0, 100.0), (1, 100.0)], &latency);
+        assert_eq!(lane.gathers_until(at(0.0), &latency), None);
+        assert_eq!(next(&mut lane, 0.0, &latency).0, None);
+    }
+}
+
+#[test]
+fn a_mix_is_not_interrupted() {
+    let (lane, latency) = (lane(), WithMix(20.0));
+    let mut lane = lane.with_interruptions(true);
+    admit_all(&mut lane, &[(0, 100.0), (1, 100.0), (2, 100.0)], &latency);
+    assert_eq!(next(&mut lane, 0.0, &latency).0, Some(MIX));
+    admit(&mut lane, request(9, 3, 1.0, 50.0), &latency);
+    assert!(!lane.has_paused());
+    assert_eq!(lane.free_at(at(1.0)), at(20.0));
+}
+
+/// Whether requests that come one after another, all due at the same instant, are taken in, and what runs in the end.
+fn round(models: &[u32], mix_us: f64, deadline: f64, counted_on: bool) -> (Vec<bool>, Vec<u32>) {
+    let (mut lane, latency) = (lane(), WithMix(mix_us));
+    lane.set_mix(Some(&LaneMix { can_be_counted_on: counted_on, ..mix(&[0, 1, 2]) }));
+    let mut come = |(id, &model): (u64, &u32)| {
+        let it = request(id, model, id as f64, deadline);
+        let prospect = lane.prospect(&it, it.arrived, &latency).unwrap();
+        lane.admit(it, prospect).is_ok()
+    };
+    let accepted = (0..).zip(models).map(&mut come).collect();
+    (accepted, next(&mut lane, models.len() as f64, &latency).1)
+}
+
+#[test]
+fn the_last_of_a_mix_is_taken_in_though_it_would_be_late_in_turn() {
+    // In turn the third ends at 33 at the earliest.
+    assert_eq!(round(&[0, 1, 2], 20.0, 30.0, false), (vec![true; 3], vec![0, 1, 2]));
+    assert_eq!(round(&[0, 1, 2], 29.0, 30.0, false).0, [true, true, false], "nor does the mix");
+    assert_eq!(round(&[0, 1, 3], 20.0, 30.0, false).0, [true, true, false], "it is none of it");
+}
+
+#[test]
+fn the_first_of_a_mix_are_taken_in_where_the_others_can_be_counted_on() {
+    // Two take 22 in turn, and the mix ends at 5 + 12 at the latest.
+    assert_eq!(round(&[0, 1, 2], 12.0, 17.0, true), (vec![true; 3], vec![0, 1, 2]));
+    assert_eq!(round(&[0, 1, 2], 12.0, 17.0, false).0, [true, false, false]);
+    assert_eq!(round(&[0, 1, 2], 12.0, 16.0, true).0, [true, false, false], "it may end at 17");
+}
+
+#[test]
+fn who_is_none_of_a_round_waits_for_all_of_it() {
+    let (mut lane, latency) = (lane(), WithMix(20.0));
+    lane.set_busy_until(at(4.0));
+    admit_all(&mut lane, &[(0, 30.0), (1, 30.0), (2, 30.0)], &latency);
+    let stranger = request(3, 3, 1.0, 100.0);
+    let prospect = lane.prospect(&stranger, at(1.0), &latency).unwrap();
+    assert_eq!(prospect.finish, at(35.0), "4 + 20 + 11");
+    lane.admit(stranger, prospect).unwrap();
+    // One more of a model of the round is none of it.
+    let again = request(4, 0, 1.0, 46.0);
+    let prospect = lane.prospect(&again, at(1.0), &latency).unwrap();
+    assert_eq!(prospect.finish, at(46.0));
+    lane.admit(again, prospect).unwrap();
+    assert_eq!(next(&mut lane, 4.0, &latency), (Some(MIX), vec![0, 1, 2], Span::from_us(20.0)));
+    assert_eq!(next(&mut lane, 24.0, &latency).1, [3]);
+    assert_eq!(next(&mut lane, 35.0, &latency).1, [0]);
+}
+
+proptest! {
+    /// Whatever comes, with a mix and without: each request runs once, and who was promised is in time.
+    #[test]
+    fn promises_hold_with_mixes(
+        arrivals in prop::collection::vec((0u32..4, 0.0f64..30.0, 15.0f64..90.0), 1..40),
+        mix_us in 8.0f64..40.0,
+    ) {
+        let (mut lane, latency) = (lane(), WithMix(mix_us));
+        let (mut now, mut free_at): (f64, f64) = (0.0, 0.0);
+        let (mut accepted, mut ran) = (Vec::new(), Vec::new());
+        let mut run_until = |lane: &mut Lane, free_at: &mut f64, until: f64| {
+            while *free_at <= until && lane.waiting() > 0 {
+                if let Some(wake) = lane.gathers_until(at(*free_at), &latency) {
+                    let wake = wake.since(Time::START).us();
+                    if wake > until {
+                        return;
+                    }
+                    *free_at = wake;
+                    continue;
+                }
+                let mut late = 0;
+                let batch = lane.next(at(*free_at), &latency, |_| late += 1);
+                assert_eq!(late, 0, "nobody is given up where durations are as predicted");
+                let Some(batch) = batch else { return };
+                *free_at += batch.expected.us();
+                for request in batch.requests {
+                    assert!(at(*free_at) <= request.deadline + Span::from_nanos(2));
+                    ran.push(request.id.0);
+                }
+            }
+        };
+        for (id, (model, gap, time)) in (0u64..).zip(arrivals) {
+            now += gap;
+            run_until(&mut lane, &mut free_at, now);
+            free_at = free_at.max(now);
+            let it = request(id, model, now, now + time);
+            let prospect = lane.prospect(&it, at(now), &latency).unwrap();
+            if lane.admit(it, prospect).is_ok() {
+                accepted.push(id);
+            }
+        }
+        run_until(&mut lane, &mut free_at, f64::INFINITY);
+        ran.sort_unstable();
+        prop_assert_eq!(ran, accepted);
+    }
+}

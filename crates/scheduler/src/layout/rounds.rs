@@ -1,0 +1,73 @@
+//! Requests that come in rounds: those of several models together, again and again.
+
+use crate::identity::{MixId, ModelId};
+use crate::lane::LaneMix;
+use crate::plan::Dice;
+use crate::policy::PartitionId;
+use crate::serving::ReadyMix;
+use crate::time::Span;
+
+/// A load that is nothing but rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundLoad {
+    /// The models of a round, each once, and how many requests each has.
+    pub models: Vec<(ModelId, u32)>,
+    /// The longest time from the first request of a round to its last.
+    pub lag: Span,
+    /// From the beginning of a round to that of the next, as it was of late; at least one.
+    pub periods: Vec<Span>,
+    /// How long a round takes as a mix on all units, where that is known.
+    pub mixed: Option<Span>,
+}
+
+impl RoundLoad {
+    /// At least so many arrivals of such rounds: when each comes, from the start, and for which model.
+    pub(super) fn draw(&self, requests: usize) -> Vec<(Span, ModelId)> {
+        let mut dice = Dice::new(11);
+        let mut drawn = Vec::with_capacity(requests);
+        let mut begin = Span::ZERO;
+        while drawn.len() < requests {
+            let period = (dice.share() * self.periods.len() as f64) as usize;
+            begin += self.periods.get(period).copied().unwrap_or(Span::MAX);
+            for &(model, count) in &self.models {
+                drawn.extend((0..count).map(|_| (begin + self.lag * dice.share(), model)));
+            }
+        }
+        drawn.sort_unstable();
+        drawn
+    }
+
+    /// Its mix on a partition that has all units, where there is one.
+    pub(super) fn mix_on(&self, partition: PartitionId) -> Option<ReadyMix> {
+        let (models, lag) = (self.models.clone(), self.lag);
+        let mix = LaneMix { mix: MixId(0), models, lag, can_be_counted_on: true };
+        Some(ReadyMix { mix, partition, latency: self.mixed? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_drawn_whole_as_far_apart_as_they_came() {
+        let us = Span::from_us;
+        let load = RoundLoad {
+            models: vec![(ModelId(0), 2), (ModelId(3), 1)],
+            lag: us(10.0),
+            periods: vec![us(100.0), us(300.0)],
+            mixed: None,
+        };
+        let drawn = load.draw(3000);
+        assert_eq!(drawn.len(), 3000);
+        let rounds: Vec<&[(Span, ModelId)]> = drawn.chunks(3).collect();
+        for round in &rounds {
+            let of = |model| round.iter().filter(|(_, other)| *other == ModelId(model)).count();
+            assert_eq!((of(0), of(3)), (2, 1));
+            assert!(round[2].0.saturating_sub(round[0].0) <= us(10.0));
+        }
+        let length_us = rounds[999][0].0.us() / 1000.0;
+        assert!((190.0..210.0).contains(&length_us), "{length_us}");
+        assert_eq!(load.mix_on(PartitionId(0)), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! A mix that is ready on one of the partitions: how long it takes, and how often it is run.
+
+use crate::identity::{MixId, ModelId};
+use crate::lane::{LaneMix, MixLatency};
+use crate::latency::{LatencyFunction, Prediction};
+use crate::policy::PartitionId;
+use crate::time::Span;
+
+/// A mix that was regulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadyMix {
+    /// Which, of which models, and how far apart its requests come.
+    pub mix: LaneMix,
+    /// Where it runs.
+    pub partition: PartitionId,
+    /// How long it took when it was regulated.
+    pub latency: Span,
+}
+
+/// How launches of a mix's models went since the last look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MixUse {
+    /// Launches of the mix.
+    pub together: u32,
+    /// Launches of its models by themselves on the same partition.
+    pub apart: u32,
+}
+
+/// What is learned of it is learned as of a model, the only one there is.
+const ITSELF: ModelId = ModelId(0);
+
+pub(super) struct ServedMix {
+    pub(super) ready: ReadyMix,
+    learned: LatencyFunction,
+    used: MixUse,
+}
+
+impl ServedMix {
+    pub(super) fn new(ready: ReadyMix) -> Self {
+        Self { ready, learned: LatencyFunction::new(1), used: MixUse::default() }
+    }
+
+    pub(super) fn id(&self) -> MixId {
+        self.ready.mix.mix
+    }
+
+    /// How long it takes by what is known now.
+    pub(super) fn latency(&self) -> MixLatency {
+        MixLatency {
+            duration: self.ready.latency * self.learned.correction(ITSELF),
+            spread: self.learned.spread(ITSELF),
+        }
+    }
+
+    pub(super) fn prediction(&self, expected: Span) -> Prediction {
+        self.learned.prediction(ITSELF, expected)
+    }
+
+    pub(super) fn observe(&mut self, prediction: Prediction, took: Span) {
+        self.learned.observe(ITSELF, prediction, took);
+    }
+
+    /// Something was launched on a partition.
+    pub(super) fn count(&mut self, partition: PartitionId, model: ModelId, mix: Option<MixId>) {
+        let is_member = self.ready.mix.models.iter().any(|(member, _)| *member == model);
+        if mix == Some(self.id()) {
+            self.used.together += 1;
+        } else if is_member && self.ready.partition == partition {
+            self.used.apart += 1;
+        }
+    }
+
+    pub(super) fn take_use(&mut self) -> MixUse {
+        std::mem::take(&mut self.used)
+    }
+}
