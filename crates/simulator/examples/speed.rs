@@ -43,6 +43,7 @@ fn main() {
         preparation: Span::from_us(2000.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise: 0.05,
         length: Span::from_s(60.0),
         seed: 1,

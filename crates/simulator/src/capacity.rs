@@ -97,6 +97,7 @@ mod tests {
             preparation: Span::ZERO,
             preparation_per_model: Span::from_us(1000.0),
             planning: Span::from_us(100_000.0),
+            mixes: Vec::new(),
             noise: 0.0,
             length: Span::from_s(5.0),
             seed: 1,

@@ -151,6 +151,7 @@ impl<'a> Fleet<'a> {
 struct Merged {
     models: Vec<ModelOutcome>,
     reconfigurations: Reconfigurations,
+    mixed_launches: u64,
     length: Span,
     devices: Vec<Option<DeviceOutcome>>,
     violation: Option<(usize, Violation)>,
@@ -161,6 +162,7 @@ impl Merged {
         Self {
             models: vec![ModelOutcome::default(); models],
             reconfigurations: Reconfigurations::default(),
+            mixed_launches: 0,
             length: Span::ZERO,
             devices: vec![None; devices as usize],
             violation: None,
@@ -181,6 +183,7 @@ impl Merged {
             self.models[model.index()].merge(one);
         }
         self.reconfigurations.merge(outcome.reconfigurations);
+        self.mixed_launches += outcome.mixed_launches;
         self.length = self.length.max(outcome.length);
         self.devices[device] = Some(DeviceOutcome {
             models: models.len(),
@@ -201,6 +204,7 @@ impl Merged {
                 busy_unit_seconds: devices.iter().map(|device| device.busy_unit_seconds).sum(),
                 length: self.length,
                 reconfigurations: self.reconfigurations,
+                mixed_launches: self.mixed_launches,
             },
             devices,
             replicas: placement.replicas.clone(),
@@ -246,6 +250,7 @@ mod tests {
             preparation: Span::from_us(100.0),
             preparation_per_model: Span::from_us(1000.0),
             planning: Span::from_us(100_000.0),
+            mixes: Vec::new(),
             noise: 0.02,
             length: Span::from_s(0.5),
             seed: 3,

@@ -82,6 +82,8 @@ pub struct Outcome {
     pub length: Span,
     /// What the policy changed, the first partitions included.
     pub reconfigurations: Reconfigurations,
+    /// Launches of batches of different models together.
+    pub mixed_launches: u64,
 }
 
 impl Outcome {

@@ -4,8 +4,8 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
 use weft_scheduler::{
-    Action, Event, LaunchId, LayoutFound, MemoryShare, ModelId, PartitionId, Policy, Request,
-    RequestId, Span, Time,
+    Action, Event, LaunchId, LayoutFound, MemoryShare, MixId, ModelId, PartitionId, Policy,
+    Request, RequestId, Span, Time,
 };
 
 use crate::arrivals::Arrivals;
@@ -14,6 +14,7 @@ use crate::durations::Durations;
 use crate::event_queue::EventQueue;
 use crate::lateness::TimeLeft;
 use crate::load::Load;
+use crate::mixes::Mixes;
 use crate::observer::{Executed, Observer};
 use crate::open_requests::OpenRequests;
 use crate::outcome::{ModelOutcome, Outcome};
@@ -31,6 +32,7 @@ const LEAST_FACTOR: f64 = 0.2;
 enum Happening {
     Ready(PartitionId, Vec<ModelId>),
     Planned(Box<LayoutFound>),
+    Regulated(MixId, Option<Span>),
     Wake,
 }
 
@@ -77,6 +79,14 @@ pub fn run_observed<O: Observer>(
     }
 }
 
+/// What a policy launched, and where.
+struct Launched {
+    launch: LaunchId,
+    partition: PartitionId,
+    model: ModelId,
+    mix: Option<MixId>,
+}
+
 struct Run<'a, O> {
     world: &'a World,
     policy: &'a mut dyn Policy,
@@ -89,6 +99,7 @@ struct Run<'a, O> {
     queue: EventQueue<Happening>,
     open: OpenRequests,
     partitions: Partitions,
+    mixes: Mixes,
     running: Running,
     durations: Durations,
     noise: Option<Normal<f64>>,
@@ -120,6 +131,7 @@ impl<'a, O: Observer> Run<'a, O> {
             queue: EventQueue::new(),
             open: OpenRequests::default(),
             partitions: Partitions::new(world.units, world.can_interrupt),
+            mixes: Mixes::default(),
             running: Running::new(),
             durations: Durations::new(world),
             noise: Normal::new(1.0, world.noise).ok().filter(|_| world.noise > 0.0),
@@ -175,6 +187,11 @@ impl<'a, O: Observer> Run<'a, O> {
                     }
                 }
                 Happening::Planned(found) => return Some((Event::Planned(found), now)),
+                Happening::Regulated(mix, latency) => {
+                    if self.mixes.make_ready(mix) {
+                        return Some((Event::Regulated { mix, latency }, now));
+                    }
+                }
                 Happening::Wake => return Some((Event::Woken, now)),
             }
         }
@@ -321,9 +338,18 @@ impl<'a, O: Observer> Run<'a, O> {
                 self.observer.deactivated(partition, units, now);
             }
             Action::Discard(partition) => self.partitions.discard(partition)?,
-            Action::Launch { launch, partition, model, requests, expected: _ } => {
-                self.launch(launch, partition, model, requests, now)?;
+            Action::Launch { launch, partition, model, mix, requests, expected: _ } => {
+                let launched = Launched { launch, partition, model, mix };
+                self.launch(launched, requests, now)?;
             }
+            Action::Regulate { mix, units, models, .. } => {
+                let known = self.world.mixes.iter().find(|known| known.models == models);
+                let latency = known.map(|known| known.latency);
+                let takes = known.map_or(self.world.planning, |known| known.regulation);
+                self.mixes.ask(mix, units, models);
+                self.queue.put(now + takes, Happening::Regulated(mix, latency));
+            }
+            Action::Forget(mix) => self.mixes.forget(mix),
             Action::Refuse { request, why } => {
                 let request = self.close(request, now)?;
                 self.outcome.models[request.model.index()].refused += 1;
@@ -357,19 +383,20 @@ impl<'a, O: Observer> Run<'a, O> {
 
     fn launch(
         &mut self,
-        launch: LaunchId,
-        partition: PartitionId,
-        model: ModelId,
+        launched: Launched,
         requests: Vec<RequestId>,
         now: Time,
     ) -> Result<(), Violation> {
+        let Launched { launch, partition, model, mix } = launched;
         if requests.is_empty() {
             return Err(Violation::EmptyLaunch(launch));
         }
         let mut models = vec![model];
+        let mut of_mix = Vec::new();
         for &id in &requests {
             let request = self.open.launch(id).ok_or(Violation::UnknownRequest(id))?;
-            if !self.world.can_run_together(request.model, model) {
+            of_mix.extend(mix.map(|_| request.model));
+            if mix.is_none() && !self.world.can_run_together(request.model, model) {
                 return Err(Violation::WrongModel { request: id, launched: model });
             }
             if !models.contains(&request.model) {
@@ -377,14 +404,22 @@ impl<'a, O: Observer> Run<'a, O> {
             }
         }
         let units = self.partitions.occupy(partition, &models)?;
-        let (batch, unit_count) = (requests.len() as u32, units.len());
+        let others = of_mix.iter().filter(|other| **other != model).count();
+        let (batch, unit_count) = ((requests.len() - others) as u32, units.len());
         let profile = &self.world.models[model.index()].profile;
         let factor = match &self.noise {
             Some(noise) => noise.sample(&mut self.random).max(LEAST_FACTOR),
             None => 1.0,
         };
         let expected = self.durations.of(model, profile, batch, unit_count);
-        let alone = expected.latency * factor;
+        let takes = match mix {
+            None => expected.latency,
+            Some(mix) => {
+                self.outcome.mixed_launches += 1;
+                self.mixes.launch(launch, mix, units, of_mix, &self.world.mixes)?
+            }
+        };
+        let alone = takes * factor;
         let memory = MemoryShare::of(expected.dram_bytes, alone, self.world.bandwidth_bytes_per_s);
         let ends = now + alone;
         let execution = Execution {

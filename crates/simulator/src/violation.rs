@@ -1,6 +1,6 @@
 //! What a policy must not do.
 
-use weft_scheduler::{LaunchId, ModelId, PartitionId, RequestId};
+use weft_scheduler::{LaunchId, MixId, ModelId, PartitionId, RequestId};
 
 /// A policy that did what it must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,5 +18,7 @@ pub enum Violation {
     UnknownRequest(RequestId),
     EmptyLaunch(LaunchId),
     WrongModel { request: RequestId, launched: ModelId },
+    UnknownMix { launch: LaunchId, mix: MixId },
+    NotAllOfMix { launch: LaunchId, mix: MixId },
     RequestsLost(usize),
 }

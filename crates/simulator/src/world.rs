@@ -30,6 +30,17 @@ pub struct SimulatedModel {
     pub late: Option<Lateness>,
 }
 
+/// Batches of different models that the device can run together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulatedMix {
+    /// The models, in the order of their ids, and the size of each one's batch.
+    pub models: Vec<(ModelId, u32)>,
+    /// How long they really take together on all units, but for noise.
+    pub latency: Span,
+    /// How long regulating them takes, beside what is served.
+    pub regulation: Span,
+}
+
 /// One device, its models and its imperfections.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -50,6 +61,8 @@ pub struct World {
     pub preparation_per_model: Span,
     /// How long solving a task to plan takes while serving.
     pub planning: Span,
+    /// The mixes that gain something. Those that do not are found out after `planning`.
+    pub mixes: Vec<SimulatedMix>,
     /// How far durations stray from the profile: the standard deviation of a factor around 1.
     pub noise: f64,
     /// How long requests come.
@@ -76,7 +89,7 @@ impl World {
 
     /// The same device without its models.
     pub(crate) fn without_models(&self) -> Self {
-        Self { models: Vec::new(), ..*self }
+        Self { models: Vec::new(), mixes: Vec::new(), ..*self }
     }
 
     /// The rate at which a model's requests come at an instant. Clients wait for answers, which take at least as long as

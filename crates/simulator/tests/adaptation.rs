@@ -39,6 +39,7 @@ fn world(models: Vec<SimulatedModel>, seconds: f64) -> World {
         preparation: Span::from_us(2_000.0),
         preparation_per_model: Span::from_us(73_000.0),
         planning: Span::from_us(200_000.0),
+        mixes: Vec::new(),
         noise: 0.03,
         length: Span::from_s(seconds),
         seed: 3,

@@ -50,6 +50,7 @@ fn world(shapes: &[Shape], noise: f64) -> World {
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise,
         length: Span::from_s(3.0),
         seed: 7,

@@ -35,6 +35,7 @@ fn play(models: Vec<SimulatedModel>) -> Outcome {
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::ZERO,
         planning: Span::ZERO,
+        mixes: Vec::new(),
         noise: 0.03,
         length: Span::from_s(5.0),
         seed: 5,

@@ -69,6 +69,7 @@ fn play(tenants: &[Tenant], noise: f64) -> Vec<(ModelOutcome, f64)> {
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise,
         length: Span::from_s(10.0),
         seed: 5,

@@ -42,6 +42,7 @@ fn world(rates: &[f64], are_grouped: bool, seed: u64) -> World {
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise: 0.03,
         length: Span::from_s(20.0),
         seed,

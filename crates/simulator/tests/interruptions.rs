@@ -41,6 +41,7 @@ fn world(load: f64, noise: f64, can_interrupt: bool) -> World {
         preparation: Span::from_us(1e5),
         preparation_per_model: Span::from_us(1e4),
         planning: Span::from_us(2e5),
+        mixes: Vec::new(),
         noise,
         length: Span::from_s(400.0),
         seed: 3,

@@ -70,6 +70,7 @@ fn world(kind: Kind, seed: u64) -> World {
         preparation: Span::from_us(2000.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise: kind.noise,
         length: Span::from_s(2.0),
         seed,

@@ -40,6 +40,7 @@ fn world(load: f64, stragglers: usize, late: Option<Lateness>, seed: u64) -> Wor
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise: 0.03,
         length: Span::from_s(20.0),
         seed,

@@ -38,6 +38,7 @@ fn world(rate_per_s: f64, slo_us: f64, noise: f64, seed: u64) -> World {
         preparation: Span::from_us(100.0),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise,
         length: Span::from_s(2.0),
         seed,
@@ -226,6 +227,7 @@ impl Policy for Twice {
                 launch: LaunchId(u64::from(id)),
                 partition: PartitionId(id),
                 model: request.model,
+                mix: None,
                 requests: vec![request.id],
                 expected: Span::ZERO,
             })),
@@ -265,6 +267,7 @@ impl Policy for Mixing {
                         launch: LaunchId(0),
                         partition,
                         model: one.model,
+                        mix: None,
                         requests: vec![one.id, other.id],
                         expected: Span::ZERO,
                     });

@@ -82,6 +82,7 @@ impl Scenario {
                 preparation: Span::from_us(preparation_ms? * 1e3),
                 preparation_per_model: Span::from_us(per_model_ms? * 1e3),
                 planning: Span::from_us(planning_ms? * 1e3),
+                mixes: Vec::new(),
                 noise: noise?,
                 length: Span::from_s(seconds?),
                 seed: u64::from(seed?),

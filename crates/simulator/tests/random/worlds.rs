@@ -115,6 +115,7 @@ fn world(seed: u64, bounds: &Bounds) -> World {
         preparation: Span::from_us(random.random_range(10.0..100_000.0)),
         preparation_per_model: Span::from_us(1000.0),
         planning: Span::from_us(100_000.0),
+        mixes: Vec::new(),
         noise: random.random_range(bounds.noise.0..=bounds.noise.1),
         length: Span::from_s(seconds),
         seed: random.random(),
