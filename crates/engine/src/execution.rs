@@ -1,10 +1,15 @@
-//! How the pieces of a launch run: as one batch, fused by a group, or one after another.
+//! How the pieces of a launch run: as one batch, fused by a group, as a mix, or one after another.
+
+use std::borrow::Borrow;
+use std::sync::Arc;
 
 use weft_device::{Buckets, Group, GroupEntry, Urgency};
 use weft_ir::Value;
 
 use crate::call::Piece;
 use crate::error::InferError;
+use crate::mixing::ReadyMix;
+use crate::model::ModelKey;
 use crate::seat::{ReadyModel, Seat};
 
 /// What comes of a piece.
@@ -40,14 +45,69 @@ impl Part {
     }
 }
 
-/// Runs parts, all of one model or of members of one group: what comes of each.
-pub(crate) fn run(parts: &[Part], is_fused: bool, urgency: Urgency) -> Vec<Outcome> {
+/// What makes parts one launch.
+pub(crate) enum Together {
+    /// Rows of one model are a batch; members of a group run one after another.
+    AsBatch,
+    /// Entries of a group.
+    Fused,
+    /// Batches of different models.
+    Mixed(Arc<ReadyMix>),
+}
+
+/// Runs parts, all of one model, of members of one group or of a mix: what comes of each.
+pub(crate) fn run(parts: &[Part], together: &Together, urgency: Urgency) -> Vec<Outcome> {
     let Some(first) = parts.first() else { return Vec::new() };
-    match &first.model.seat {
-        None => run_as_batch(&first.model.buckets, parts, urgency),
-        Some(seat) if is_fused => run_fused(&*seat.group, parts),
-        Some(_) => parts.iter().map(|part| run_alone(part, urgency)).collect(),
+    match (together, &first.model.seat) {
+        (Together::Mixed(mix), _) => run_mixed(mix, parts, urgency),
+        (_, None) => run_as_batch(&first.model.buckets, parts, urgency),
+        (Together::Fused, Some(seat)) => run_fused(&*seat.group, parts),
+        (_, Some(_)) => parts.iter().map(|part| run_alone(part, urgency)).collect(),
     }
+}
+
+/// Runs the batches of a mix together; or one after another where rows are missing, since their callers have gone, or where it
+/// fails, so that one caller's inputs fail no one else.
+fn run_mixed(mix: &ReadyMix, parts: &[Part], urgency: Urgency) -> Vec<Outcome> {
+    if let Some(outputs) = try_mixed(mix, parts) {
+        return outputs;
+    }
+    let mut outcomes: Vec<Option<Outcome>> = parts.iter().map(|_| None).collect();
+    for &(key, _) in &mix.models {
+        let own: Vec<(usize, &Part)> = of_model(parts, key).collect();
+        let Some((_, first)) = own.first() else { continue };
+        let callers: Vec<&Part> = own.iter().map(|(_, part)| *part).collect();
+        let ran = run_as_batch(&first.model.buckets, &callers, urgency);
+        own.iter().zip(ran).for_each(|((place, _), outcome)| outcomes[*place] = Some(outcome));
+    }
+    outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(InferError::NotServed))).collect()
+}
+
+/// The parts that are a model's, with their places.
+fn of_model(parts: &[Part], key: ModelKey) -> impl Iterator<Item = (usize, &Part)> {
+    parts.iter().enumerate().filter(move |(_, part)| part.piece.call.model == key)
+}
+
+/// What comes of all parts as a mix; `None` where they are not all of it, or it fails.
+fn try_mixed(mix: &ReadyMix, parts: &[Part]) -> Option<Vec<Outcome>> {
+    let mut batches = Vec::with_capacity(mix.models.len());
+    let mut callers = Vec::with_capacity(mix.models.len());
+    for &(key, count) in &mix.models {
+        let rows: usize = of_model(parts, key).map(|(_, part)| part.piece.rows.len()).sum();
+        let inputs: Vec<Vec<Value>> =
+            of_model(parts, key).map(|(_, part)| part.inputs().ok()).collect::<Option<_>>()?;
+        let (_, first) = of_model(parts, key).next().filter(|_| rows == count as usize)?;
+        batches.push(first.model.buckets.join_inputs(&inputs).ok()?);
+        callers.push((key, &first.model.buckets, inputs));
+    }
+    let outputs = mix.run(&batches).ok()?;
+    let mut outcomes: Vec<Option<Outcome>> = parts.iter().map(|_| None).collect();
+    for ((key, buckets, callers), outputs) in callers.iter().zip(&outputs) {
+        let answers = buckets.cut_outputs(outputs, callers).ok()?;
+        let own = of_model(parts, *key).zip(answers);
+        own.for_each(|((place, _), answer)| outcomes[place] = Some(Ok(answer)));
+    }
+    outcomes.into_iter().collect()
 }
 
 fn run_alone(part: &Part, urgency: Urgency) -> Outcome {
@@ -56,11 +116,11 @@ fn run_alone(part: &Part, urgency: Urgency) -> Outcome {
 }
 
 /// Runs what could be cut as one batch.
-fn run_as_batch(buckets: &Buckets, parts: &[Part], urgency: Urgency) -> Vec<Outcome> {
+fn run_as_batch<P: Borrow<Part>>(buckets: &Buckets, parts: &[P], urgency: Urgency) -> Vec<Outcome> {
     let mut failed = Vec::new();
     let mut callers = Vec::with_capacity(parts.len());
     for (place, part) in parts.iter().enumerate() {
-        match part.inputs() {
+        match part.borrow().inputs() {
             Ok(inputs) => callers.push(inputs),
             Err(error) => failed.push((place, error)),
         }

@@ -1,21 +1,23 @@
 //! Measuring how long entries of a group take in one launch.
 
+use std::iter;
 use std::sync::Arc;
 
 use weft_device::{
-    Device, DeviceError, GroupEntry, LoadedModel, NewGroup, Partition, UnitSet, bucket_sizes,
+    Device, DeviceError, Group, GroupEntry, LoadedModel, NewGroup, Partition, UnitSet, bucket_sizes,
 };
 use weft_ir::{Dimensions, Value};
 use weft_scheduler::{Profile, ProfilePoint};
 
+use crate::beside;
 use crate::profiling::{
     LONGEST_RUN, Profiling, ProfilingError, dram_bytes, inputs, median_run, span,
 };
 use crate::seat::Seat;
 
 /// Measures a group of models that differ in their weights alone, at every power of two of units and of entries up to
-/// [`Profiling::largest_batch`]. The profile's memory is what the group takes besides what its members take. Entries are the members' in turns, so that weights differ as they will. `progress` is told
-/// the share that is done.
+/// [`Profiling::largest_batch`]. The profile's memory is what the group takes besides what its members take. Entries are the
+/// members' in turns, so that weights differ as they will. `progress` is told the share that is done.
 pub fn measure_group(
     device: &dyn Device,
     members: &[Arc<dyn LoadedModel>],
@@ -71,12 +73,13 @@ fn seats(
     let made = partition.prepare_group(&*members[0], shapes, most);
     let NewGroup { group, first } =
         made.unwrap_or_else(|| Err(DeviceError::Failed("the device has no groups".into())))?;
-    let group = Arc::from(group);
-    let mut seats = vec![Seat { group: Arc::clone(&group), member: first }];
-    for model in members.iter().take(most).skip(1) {
-        seats.push(Seat::in_group(Arc::clone(&group), &**model)?);
-    }
-    Ok(seats)
+    let group: Arc<dyn Group> = Arc::from(group);
+    let first = Seat { group: Arc::clone(&group), member: first };
+    let others: Vec<_> = members.iter().take(most).skip(1).cloned().collect();
+    let join = move |model: Arc<dyn LoadedModel>| Seat::in_group(group.clone(), &*model);
+    let others = beside::spawn_all("weft-join", beside::thread_count(), others, join)
+        .map_err(|error| DeviceError::Failed(format!("cannot start a thread: {error}")))?;
+    iter::once(Ok(first)).chain(others).collect()
 }
 
 fn run(seats: &[Seat], inputs: &[Value], count: usize) -> Result<(), DeviceError> {

@@ -7,10 +7,12 @@ mod clock;
 mod error;
 mod execution;
 mod group_profiling;
+mod mixing;
 mod model;
 mod observer;
 mod preparing;
 mod profiling;
+pub mod regulation;
 mod seat;
 mod service;
 mod shared;
@@ -30,6 +32,7 @@ pub use beside::spawn as spawn_beside;
 pub use call::{Answer, Claim, Reply, Submission};
 pub use error::{InferError, StartError};
 pub use group_profiling::measure_group;
+pub use mixing::{FoundSchedule, KnownSchedules, MixOutcome, NoSchedules};
 pub use model::{EngineModel, Membership, ModelKey, ModelLimits};
 pub use observer::{LaunchRecord, Observer, Unobserved};
 pub use profiling::{Profiling, ProfilingError, measure};
@@ -37,6 +40,7 @@ pub use status::{EngineStatus, ModelStatus, PartitionStatus, RunningStatus};
 
 use alarm::Alarm;
 use call::{Call, lock};
+use mixing::Mixer;
 use preparing::Preparer;
 use service::{Generation, Layer, Service};
 use shared::Shared;
@@ -53,6 +57,8 @@ pub struct EngineDevice {
     pub memory_bytes: u64,
     /// Models without an objective run in the background of the others, where the device can do that.
     pub uses_background: bool,
+    /// What is known of mixes from earlier; `None` where requests that come together are not regulated.
+    pub schedules: Option<Arc<dyn KnownSchedules>>,
 }
 
 /// Makes the policy for a set of models.
@@ -83,8 +89,13 @@ impl Engine {
         let background = device.device.background_partition(&device.units);
         let uses_background = device.uses_background && matches!(background, Some(Ok(_)));
         let can_interrupt = device.device.can_interrupt();
+        let mixer = Mixer {
+            device: device.device.clone(),
+            units: device.units.clone(),
+            schedules: device.schedules,
+        };
         let preparer = Preparer::start(device.device, device.units)?;
-        let shared = Shared::new(observer, preparer, Alarm::start()?);
+        let shared = Shared::new(observer, preparer, Alarm::start()?, mixer);
         shared.preparer.tells(Arc::downgrade(&shared));
         shared.alarm.wakes(Arc::downgrade(&shared));
         Ok(Self {

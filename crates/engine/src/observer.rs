@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use weft_scheduler::UnitMask;
 
+use crate::mixing::MixOutcome;
 use crate::model::ModelKey;
 
 /// A batch that has run.
@@ -19,10 +20,12 @@ pub struct LaunchRecord {
     pub units: UnitMask,
     /// Entries of the batch; none where all its requests were cancelled.
     pub rows: u32,
-    /// Models whose requests were in it: several only in a group.
+    /// Models whose requests were in it: several only in a group, or in a mix.
     pub tenants: u32,
     /// Entries of a group ran in one launch, not one after another.
     pub is_fused: bool,
+    /// Batches of different models ran together, by a schedule.
+    pub is_mixed: bool,
     /// When it began.
     pub started: Instant,
     /// How long it took, without the time for which it was paused.
@@ -53,6 +56,11 @@ pub trait Observer: Send + Sync {
     /// A member of a group is served apart from the others for so long, since it holds them up.
     fn evicted(&self, model: ModelKey, length: Duration) {
         let _ = (model, length);
+    }
+
+    /// Batches of these models that come together, each of a size, were regulated.
+    fn regulated(&self, models: &[(ModelKey, u32)], outcome: &MixOutcome) {
+        let _ = (models, outcome);
     }
 
     /// A partition could not be prepared, and what served before goes on.

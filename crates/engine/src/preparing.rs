@@ -1,9 +1,8 @@
 //! The thread that makes partitions and models ready, one after another, beside what is served. It keeps what it made, so
 //! that a service which wants what another one had gets it at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -129,6 +128,9 @@ impl Bench {
         generation: Generation,
         preparation: &Preparation,
     ) -> Result<Ready, DeviceError> {
+        // What is made ready beside others who are served holds them up at the device's driver.
+        let is_serving = self.stations.values().any(|kept| !kept.models.is_empty());
+        let thread_count = if is_serving { 1 } else { beside::thread_count() };
         let place = (preparation.units, preparation.layer);
         let kept = match self.stations.remove(&place) {
             Some(kept) => kept,
@@ -136,12 +138,8 @@ impl Bench {
         };
         let kept = self.stations.entry(place).or_insert(kept);
         kept.wanted = generation;
-        let ready = |(id, model): &(ModelId, EngineModel)| {
-            let model = kept.ready(model, generation)?;
-            Ok((*id, model))
-        };
-        let models = preparation.models.iter().map(ready).collect::<Result<_, DeviceError>>()?;
-        Ok(Ready { station: self.stations[&place].station.clone(), models })
+        let models = kept.ready(&preparation.models, generation, thread_count)?;
+        Ok(Ready { station: kept.station.clone(), models })
     }
 
     fn open(&self, (units, layer): Place, wanted: Generation) -> Result<Kept, DeviceError> {
@@ -161,28 +159,74 @@ impl Bench {
 }
 
 impl Kept {
+    /// Makes models ready that are not. The first of a group makes it, and the others join it.
     fn ready(
         &mut self,
-        model: &EngineModel,
+        models: &[(ModelId, EngineModel)],
         generation: Generation,
-    ) -> Result<ReadyModel, DeviceError> {
-        let group = model.group.as_ref().map(Membership::id);
-        if let Some((ready, wanted)) = self.models.get_mut(&(model.key, group)) {
+        thread_count: usize,
+    ) -> Result<Vec<(ModelId, ReadyModel)>, DeviceError> {
+        let is_missing = |model: &&EngineModel| !self.models.contains_key(&identity(model));
+        let mut missing: Vec<EngineModel> =
+            models.iter().map(|(_, model)| model).filter(is_missing).cloned().collect();
+        while !missing.is_empty() {
+            let mut opened = HashSet::new();
+            let (now, later) = missing.into_iter().partition(|model| match group_of(model) {
+                None => true,
+                Some(group) => self.present(group).is_some() || opened.insert(group),
+            });
+            self.prepare(now, generation, thread_count)?;
+            missing = later;
+        }
+        let ready = models.iter().map(|(id, model)| {
+            let (ready, wanted) = self.models.get_mut(&identity(model)).expect("made ready above");
             *wanted = generation;
-            return Ok(ready.clone());
-        }
-        let present = group.and_then(|group| self.groups.get(&group)?.upgrade());
-        let (partition, of) = (self.station.partition.clone(), model.clone());
-        // Not on this thread: the workers of partitions begin here, and would step back with it.
-        let prepare = move || prepare(&*partition, &of, present);
-        let prepared = beside::spawn("weft-buckets", prepare).map_err(cannot_start)?.join();
-        let ready = prepared.unwrap_or_else(|panic| resume_unwind(panic))?;
-        if let (Some(group), Some(seat)) = (group, &ready.seat) {
-            self.groups.insert(group, Arc::downgrade(&seat.group));
-        }
-        self.models.insert((model.key, group), (ready.clone(), generation));
-        Ok(ready)
+            (*id, ready.clone())
+        });
+        Ok(ready.collect())
     }
+
+    /// The group, where it has members.
+    fn present(&self, group: GroupId) -> Option<Arc<dyn Group>> {
+        self.groups.get(&group)?.upgrade()
+    }
+
+    /// Makes models ready side by side; those of one group that is not there yet come one at a time.
+    fn prepare(
+        &mut self,
+        models: Vec<EngineModel>,
+        generation: Generation,
+        thread_count: usize,
+    ) -> Result<(), DeviceError> {
+        let present = |model: EngineModel| {
+            let group = group_of(&model).and_then(|group| self.present(group));
+            (model, group)
+        };
+        let waiting: Vec<_> = models.into_iter().map(present).collect();
+        let partition = self.station.partition.clone();
+        // Not on this thread: the workers of partitions begin here, and would step back with it.
+        let prepare = move |(model, present)| {
+            prepare(&*partition, &model, present).map(|ready| (model, ready))
+        };
+        let prepared = beside::spawn_all("weft-buckets", thread_count, waiting, prepare);
+        for ready in prepared.map_err(cannot_start)? {
+            let (model, ready) = ready?;
+            if let (Some(group), Some(seat)) = (group_of(&model), &ready.seat) {
+                self.groups.insert(group, Arc::downgrade(&seat.group));
+            }
+            self.models.insert(identity(&model), (ready, generation));
+        }
+        Ok(())
+    }
+}
+
+fn group_of(model: &EngineModel) -> Option<GroupId> {
+    model.group.as_ref().map(Membership::id)
+}
+
+/// What a model that is ready is found by.
+fn identity(model: &EngineModel) -> (ModelKey, Option<GroupId>) {
+    (model.key, group_of(model))
 }
 
 /// Makes a model ready by itself, and in its group: in the one that there is, or else a new one. A group's entries are of one

@@ -1,20 +1,22 @@
 //! A service: one policy over one set of models, the requests that wait for it and the partitions it has. It is told what
 //! happens and says what is to be done; who holds it does that.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use weft_device::{DeviceError, Urgency};
 use weft_scheduler::{
-    Action, Event, LaunchId, LayoutFound, LayoutTask, ModelId, PartitionId, Policy, Request,
+    Action, Event, LaunchId, LayoutFound, LayoutTask, MixId, ModelId, PartitionId, Policy, Request,
     RequestId, Span, Time, UnitMask,
 };
 
 use crate::call::{Call, Claim, Piece, Row, Submission, pieces};
 use crate::clock::span;
 use crate::error::InferError;
-use crate::execution::Part;
+use crate::execution::{Part, Together};
+use crate::mixing::{ReadyMix, WantedMix};
 use crate::model::{EngineModel, ModelKey};
 use crate::seat::ReadyModel;
 use crate::station::{Job, Station};
@@ -34,6 +36,8 @@ pub(crate) enum Message {
     Finished(LaunchId),
     Prepared(PartitionId, Result<Ready, DeviceError>),
     Planned(Box<LayoutFound>),
+    /// A mix is ready, and takes so long; or is not, since it gains nothing.
+    Regulated(MixId, Option<(Arc<ReadyMix>, Span)>),
     Woken,
 }
 
@@ -48,6 +52,9 @@ pub(crate) struct Effects {
     /// Units whose partition is needed no more.
     pub(crate) discards: Vec<(UnitMask, Layer)>,
     pub(crate) plans: Vec<LayoutTask>,
+    pub(crate) mixes: Vec<WantedMix>,
+    /// Mixes that are needed no more, and let go of where nobody waits for it.
+    pub(crate) forgotten: Vec<Mixed>,
     /// The partitions that are active, where some have become so.
     pub(crate) repartitioned: Option<Vec<UnitMask>>,
     /// Members of groups that are served apart from now on, and for how long.
@@ -71,6 +78,13 @@ pub(crate) enum Layer {
     Background,
 }
 
+/// A mix as the service knows it.
+pub(crate) enum Mixed {
+    /// It is being regulated, unless this is set.
+    Wanted(Arc<AtomicBool>),
+    Ready(Arc<ReadyMix>),
+}
+
 /// A partition as the service knows it.
 pub(crate) struct Prepared {
     pub(crate) units: UnitMask,
@@ -89,6 +103,7 @@ pub(crate) struct Running {
     /// How many rows of which models.
     pub(crate) tenants: Vec<(ModelKey, u32)>,
     pub(crate) is_fused: bool,
+    pub(crate) is_mixed: bool,
     pub(crate) since: Time,
     pub(crate) expected: Span,
 }
@@ -110,14 +125,17 @@ pub(crate) struct Service {
     /// How many of these there are, by model.
     queued: Vec<usize>,
     pub(crate) partitions: HashMap<PartitionId, Prepared>,
+    pub(crate) mixes: HashMap<MixId, Mixed>,
     /// Launches that have not ended.
     pub(crate) running: usize,
     /// Preparations and plans that have not come back.
     pub(crate) outstanding: usize,
     /// Why what it began with could not be made ready.
     pub(crate) failure: Option<DeviceError>,
-    /// Jobs wait for what another service still runs on the same units.
+    /// Jobs wait for what else is run on the same units.
     held: Option<Vec<(PartitionId, Job)>>,
+    /// Partitions whose units were used for something else since the last launch.
+    disturbed: HashSet<PartitionId>,
     next_request: u64,
     actions: Vec<Action>,
 }
@@ -139,10 +157,12 @@ impl Service {
             models,
             waiting: HashMap::new(),
             partitions: HashMap::new(),
+            mixes: HashMap::new(),
             running: 0,
             outstanding: 0,
             failure: None,
             held: None,
+            disturbed: HashSet::new(),
             next_request: 0,
             actions: Vec::new(),
         }
@@ -213,6 +233,17 @@ impl Service {
                 }
                 self.react(Event::Finished(launch), now, effects);
             }
+            Message::Regulated(mix, ready) => {
+                // It may have been forgotten while it was regulated.
+                if let Some(known) = self.mixes.get_mut(&mix) {
+                    let latency = ready.as_ref().map(|(_, latency)| *latency);
+                    match ready {
+                        Some((ready, _)) => *known = Mixed::Ready(ready),
+                        None => drop(self.mixes.remove(&mix)),
+                    }
+                    self.react(Event::Regulated { mix, latency }, now, effects);
+                }
+            }
             Message::Planned(found) => {
                 self.outstanding -= 1;
                 self.react(Event::Planned(found), now, effects);
@@ -270,15 +301,20 @@ impl Service {
             }
             Action::Activate(partition) => self.set_active(partition, true),
             Action::Deactivate(partition) => self.set_active(partition, false),
-            Action::Launch { launch, partition, model, requests, expected } => {
+            Action::Launch { launch, partition, model, mix, requests, expected } => {
                 let rows: Vec<Row> =
                     requests.iter().filter_map(|id| self.waiting.remove(id)).collect();
                 for row in &rows {
                     self.queued[self.places[&row.call.model].index()] -= 1;
                 }
                 let job = (partition, model, launch);
+                // Without it, rows of different models would run as one model's batch.
+                let mix = mix.map(|mix| match self.mixes.get(&mix) {
+                    Some(Mixed::Ready(mix)) => mix.clone(),
+                    _ => panic!("a mix is launched once it is ready"),
+                });
                 let pieces = pieces(rows);
-                self.launch(job, pieces, expected, now, effects);
+                self.launch(job, mix, pieces, (now, expected), effects);
             }
             Action::Refuse { request, why } => {
                 self.end(request, InferError::Refused(why), effects);
@@ -287,6 +323,20 @@ impl Service {
             Action::Plan(task) => {
                 self.outstanding += 1;
                 effects.plans.push(*task);
+            }
+            Action::Regulate { mix, units, models, may_hold_up } => {
+                let is_unwanted = Arc::<AtomicBool>::default();
+                self.mixes.insert(mix, Mixed::Wanted(is_unwanted.clone()));
+                let model = |(id, count): (ModelId, u32)| (self.models[id.index()].clone(), count);
+                let models = models.into_iter().map(model).collect();
+                effects.mixes.push(WantedMix { mix, units, models, may_hold_up, is_unwanted });
+            }
+            Action::Forget(mix) => {
+                let forgotten = self.mixes.remove(&mix);
+                if let Some(Mixed::Wanted(is_unwanted)) = &forgotten {
+                    is_unwanted.store(true, Ordering::Relaxed);
+                }
+                effects.forgotten.extend(forgotten);
             }
             Action::Evicted { model, until } => {
                 let length = Duration::from_nanos(until.since(now).nanos());
@@ -306,9 +356,9 @@ impl Service {
     fn launch(
         &mut self,
         (id, model, launch): (PartitionId, ModelId, LaunchId),
+        mix: Option<Arc<ReadyMix>>,
         pieces: Vec<Piece>,
-        expected: Span,
-        now: Time,
+        (now, expected): (Time, Span),
         effects: &mut Effects,
     ) {
         let partition = self.partitions.get_mut(&id).expect("launched where it was prepared");
@@ -321,6 +371,12 @@ impl Service {
         let rows = pieces.iter().map(|piece| piece.rows.len() as u32).sum();
         let is_fused = urgency == Urgency::InTurn
             && membership.is_some_and(|it| it.fuses(rows, partition.units.len()));
+        let together = match mix {
+            Some(mix) => Together::Mixed(mix),
+            None if is_fused => Together::Fused,
+            None => Together::AsBatch,
+        };
+        let is_mixed = matches!(together, Together::Mixed(_));
         let part = |piece: Piece| {
             let model = partition.ready[&self.places[&piece.call.model]].clone();
             Part { piece, model }
@@ -333,19 +389,23 @@ impl Service {
             layer: self.layer,
             units: partition.units,
             parts: pieces.into_iter().map(part).collect(),
-            is_fused,
+            together,
             launched: now,
             expected,
             urgency,
         };
         self.running += 1;
         let tenants = job.tenants();
-        let running = Running { launch, model, tenants, is_fused, since: now, expected };
+        let since = now;
+        let running = Running { launch, model, tenants, is_fused, is_mixed, since, expected };
         partition.launches.push(running);
         match (&mut self.held, &partition.station) {
-            (Some(held), _) => held.push((id, job)),
+            (Some(held), _) => return held.push((id, job)),
             (None, Some(station)) => effects.jobs.push((station.clone(), job)),
             (None, None) => {}
+        }
+        if self.disturbed.remove(&id) {
+            self.tell_begun(launch, now);
         }
     }
 
@@ -354,9 +414,19 @@ impl Service {
         self.held.get_or_insert_default();
     }
 
-    /// From now on jobs run, first those that waited.
-    pub(crate) fn release(&mut self) {
+    /// A launch begins after something else has used its units.
+    fn tell_begun(&mut self, launch: LaunchId, now: Time) {
+        let mut nothing = Vec::new();
+        self.policy.react(Event::Begun(launch), now, &mut nothing);
+        debug_assert_eq!(nothing, []);
+    }
+
+    /// From now on jobs run, first those that waited, which begin only now.
+    pub(crate) fn release(&mut self, now: Time) {
+        self.disturbed = self.partitions.keys().copied().collect();
         for (id, job) in self.held.take().unwrap_or_default() {
+            self.disturbed.remove(&id);
+            self.tell_begun(job.launch, now);
             if let Some(partition) = self.partitions.get(&id) {
                 partition.send(job);
             }

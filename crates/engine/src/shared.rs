@@ -1,6 +1,8 @@
 //! What the threads of an engine share: the services, under one lock that is held for as long as a decision takes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use weft_device::DeviceError;
 use weft_scheduler::{LayoutTask, Refusal, Time};
@@ -10,6 +12,7 @@ use crate::beside;
 use crate::call::{Call, Piece, Reply, Submission, lock};
 use crate::clock::Clock;
 use crate::error::InferError;
+use crate::mixing::Mixer;
 use crate::observer::Observer;
 use crate::preparing::Preparer;
 use crate::service::{Effects, Generation, Message, Service};
@@ -17,11 +20,15 @@ use crate::service::{Effects, Generation, Message, Service};
 /// How many brief batches a thread that brings a request runs at most before it goes on.
 const MOST_BRIEF: usize = 4;
 
+/// How long who waits for an idle moment looks away at most.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) preparer: Preparer,
     pub(crate) alarm: Alarm,
+    mixer: Arc<Mixer>,
     services: Mutex<Services>,
     /// Something has ended that somebody may wait for.
     ended: Condvar,
@@ -36,6 +43,8 @@ pub(crate) struct Services {
     pub(crate) next: Vec<Service>,
     /// Launches of services before the current ones that have not ended.
     draining: usize,
+    /// Nothing is launched while a piece of other work uses the device.
+    is_paused: bool,
     is_stopping: bool,
 }
 
@@ -44,15 +53,32 @@ impl Services {
         let mut services = self.current.iter_mut().chain(&mut self.next);
         services.find(|service| service.generation == generation)
     }
+
+    /// The tightest of what was promised.
+    pub(crate) fn tightest_objective(&self) -> Option<Duration> {
+        let models = self.current.iter().flat_map(|service| service.models.iter());
+        let objectives = models.filter_map(|model| model.served.slo);
+        objectives.map(|slo| Duration::from_nanos(slo.latency.nanos())).min()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.draining == 0 && !self.is_paused && self.current.iter().all(Service::is_idle)
+    }
 }
 
 impl Shared {
-    pub(crate) fn new(observer: Arc<dyn Observer>, preparer: Preparer, alarm: Alarm) -> Arc<Self> {
+    pub(crate) fn new(
+        observer: Arc<dyn Observer>,
+        preparer: Preparer,
+        alarm: Alarm,
+        mixer: Mixer,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|itself| Self {
             clock: Clock::new(),
             observer,
             preparer,
             alarm,
+            mixer: Arc::new(mixer),
             services: Mutex::default(),
             ended: Condvar::new(),
             itself: itself.clone(),
@@ -125,8 +151,9 @@ impl Shared {
             Some(service) => service.tell(message, self.clock.now(), effects),
             None if matches!(message, Message::Finished(_)) => {
                 services.draining -= 1;
+                let now = self.clock.now();
                 if services.draining == 0 {
-                    services.current.iter_mut().for_each(Service::release);
+                    services.current.iter_mut().for_each(|service| service.release(now));
                 }
             }
             // What was prepared or planned for a service that is gone is of no use.
@@ -155,8 +182,8 @@ impl Shared {
     }
 
     fn perform(&self, generation: Generation, effects: Effects) {
-        let Effects { answers, jobs, preparations, discards, plans, repartitioned, evicted, wakes } =
-            effects;
+        let Effects { answers, jobs, preparations, discards, plans, mixes, .. } = effects;
+        let Effects { forgotten, repartitioned, evicted, wakes, .. } = effects;
         for (station, job) in jobs {
             station.run(job);
         }
@@ -178,6 +205,10 @@ impl Shared {
         for plan in plans {
             self.plan(generation, plan);
         }
+        for wanted in mixes {
+            self.mixer.regulate(&self.itself, generation, wanted);
+        }
+        drop(forgotten);
         for (call, error) in answers {
             call.answer(Err(error));
         }
@@ -200,6 +231,36 @@ impl Shared {
         }
     }
 
+    /// Does some work on the device when nothing waits and nothing runs, for a service that is the current one; what comes
+    /// meanwhile is launched afterwards. `None` where the work is not wanted any more, or the service is gone.
+    pub(crate) fn in_idle_moment<T>(
+        &self,
+        generation: Generation,
+        is_unwanted: &AtomicBool,
+        work: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let is_over = |services: &Services| {
+            let is_current = services.current.iter().any(|it| it.generation == generation);
+            is_unwanted.load(Ordering::Relaxed) || services.is_stopping || !is_current
+        };
+        let mut services = self.services();
+        loop {
+            if is_over(&services) {
+                return None;
+            }
+            if services.is_idle() {
+                break;
+            }
+            let waited = self.ended.wait_timeout(services, LONGEST_WAIT);
+            services = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        services.is_paused = true;
+        services.current.iter_mut().for_each(Service::hold);
+        drop(services);
+        let _resumption = Resumption(self);
+        Some(work())
+    }
+
     /// Makes services the current ones, once what they begin with is ready. What waits for those before moves to them; what
     /// those run ends first.
     pub(crate) fn change_to(&self, services_to_be: Vec<Service>) -> Result<(), DeviceError> {
@@ -218,7 +279,7 @@ impl Shared {
         let is_beginning = |services: &mut Services| {
             let has_failed = services.next.iter().any(|next| next.failure.is_some());
             let is_outstanding = services.next.iter().any(|next| next.outstanding > 0);
-            !has_failed && (is_outstanding || services.draining > 0)
+            !has_failed && (is_outstanding || services.draining > 0 || services.is_paused)
         };
         let waited = self.ended.wait_while(self.services(), is_beginning);
         let mut services = waited.unwrap_or_else(PoisonError::into_inner);
@@ -267,5 +328,19 @@ impl Shared {
         };
         let services = self.ended.wait_while(services, is_busy);
         drop(services.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Lets what was held run, however a piece of work ends.
+struct Resumption<'a>(&'a Shared);
+
+impl Drop for Resumption<'_> {
+    fn drop(&mut self) {
+        let mut services = self.0.services();
+        services.is_paused = false;
+        let now = self.0.clock.now();
+        services.current.iter_mut().for_each(|service| service.release(now));
+        drop(services);
+        self.0.ended.notify_all();
     }
 }

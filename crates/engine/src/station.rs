@@ -11,7 +11,7 @@ use weft_device::{Partition, Urgency};
 use weft_scheduler::{LaunchId, PartitionId, Span, Time, UnitMask};
 
 use crate::call::{Answer, Piece};
-use crate::execution::{self, Outcome, Part};
+use crate::execution::{self, Outcome, Part, Together};
 use crate::model::ModelKey;
 use crate::observer::{LaunchRecord, Observer};
 use crate::service::{Generation, Layer, Message};
@@ -29,8 +29,7 @@ pub(crate) struct Job {
     pub(crate) layer: Layer,
     pub(crate) units: UnitMask,
     pub(crate) parts: Vec<Part>,
-    /// Entries of a group run in one launch.
-    pub(crate) is_fused: bool,
+    pub(crate) together: Together,
     pub(crate) launched: Time,
     pub(crate) expected: Span,
     pub(crate) urgency: Urgency,
@@ -133,7 +132,7 @@ impl Job {
 
     fn run(self, interruptions: &Interruptions) -> Ran {
         let (started, before) = (Instant::now(), interruptions.total());
-        let outputs = execution::run(&self.parts, self.is_fused, self.urgency);
+        let outputs = execution::run(&self.parts, &self.together, self.urgency);
         let elapsed = started.elapsed();
         let paused = match self.urgency {
             Urgency::InTurn => elapsed.min(interruptions.total() - before),
@@ -149,7 +148,8 @@ impl Job {
             units: self.units,
             rows: self.rows(),
             tenants: self.tenants().len() as u32,
-            is_fused: self.is_fused,
+            is_fused: matches!(self.together, Together::Fused),
+            is_mixed: matches!(self.together, Together::Mixed(_)),
             started,
             took: elapsed - paused,
             paused,

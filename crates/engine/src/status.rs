@@ -6,7 +6,7 @@ use weft_scheduler::plan::Slo;
 use weft_scheduler::{GroupId, ModelId, PredictionError, Span, Time, UnitMask};
 
 use crate::model::{EngineModel, ModelKey};
-use crate::service::{Layer, Service};
+use crate::service::{Layer, Mixed, Service};
 use crate::shared::{Services, Shared};
 
 /// An engine at one moment.
@@ -20,6 +20,8 @@ pub struct EngineStatus {
     pub models: Vec<ModelStatus>,
     /// How far predictions were off of late, where there is an objective to hold.
     pub prediction_error: Option<PredictionError>,
+    /// Mixes that are ready: their models, and the size of each one's batch.
+    pub mixes: Vec<Vec<(ModelKey, u32)>>,
     /// A layout is searched for, or partitions are made ready.
     pub is_changing: bool,
 }
@@ -50,6 +52,8 @@ pub struct RunningStatus {
     pub tenants: u32,
     /// Entries of a group run in one launch.
     pub is_fused: bool,
+    /// Batches of different models run together, by a schedule.
+    pub is_mixed: bool,
     /// For how long it has run.
     pub elapsed: Duration,
     /// How long it was expected to take.
@@ -82,6 +86,7 @@ pub(crate) fn of(shared: &Shared, units: u32) -> EngineStatus {
         partitions: current().flat_map(|service| partitions(service, now)).collect(),
         models: current().flat_map(|service| models(service, now)).collect(),
         prediction_error: current().find_map(|service| service.policy.prediction_error()),
+        mixes: current().flat_map(mixes).collect(),
         is_changing: !services.next.is_empty() || current().any(|service| service.outstanding > 0),
     }
 }
@@ -101,6 +106,7 @@ fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
                 rows: running.rows(),
                 tenants: running.tenants.len() as u32,
                 is_fused: running.is_fused,
+                is_mixed: running.is_mixed,
                 elapsed: duration(now.since(running.since)),
                 expected: duration(running.expected),
             }),
@@ -108,6 +114,14 @@ fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
         .collect();
     partitions.sort_by_key(|partition| partition.id);
     partitions
+}
+
+fn mixes(service: &Service) -> Vec<Vec<(ModelKey, u32)>> {
+    let ready = service.mixes.values().filter_map(|mix| match mix {
+        Mixed::Ready(mix) => Some(mix.models.clone()),
+        Mixed::Wanted(_) => None,
+    });
+    ready.collect()
 }
 
 fn models(service: &Service, now: Time) -> Vec<ModelStatus> {

@@ -113,6 +113,7 @@ impl Served {
             bandwidth_bytes_per_s: 1e10,
             memory_bytes: 1 << 30,
             uses_background: true,
+            schedules: None,
         };
         let seen = Arc::new(Seen::default());
         let engine = Engine::start(on, make, seen.clone()).expect("threads start");
@@ -413,6 +414,7 @@ fn a_device_without_groups_says_so() {
         bandwidth_bytes_per_s: 1e10,
         memory_bytes: 1 << 30,
         uses_background: false,
+        schedules: None,
     };
     let known = ALL.iter().find(|known| known.name == "weft").expect("it is there");
     let make = Box::new(|served| known.make(served));

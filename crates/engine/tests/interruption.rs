@@ -48,6 +48,7 @@ fn order(policy: &str) -> (Vec<&'static str>, Vec<LaunchRecord>, [ModelKey; 2]) 
         bandwidth_bytes_per_s: 1e10,
         memory_bytes: 1 << 30,
         uses_background: true,
+        schedules: None,
     };
     let seen = Arc::new(Seen::default());
     let make = Box::new(|served| known.make(served));

@@ -49,6 +49,7 @@ impl Served {
             bandwidth_bytes_per_s: 1e10,
             memory_bytes: 1 << 30,
             uses_background: true,
+            schedules: None,
         };
         let make = Box::new(|served| known.make(served));
         let engine = Engine::start(on, make, Arc::new(Unobserved)).expect("threads start");

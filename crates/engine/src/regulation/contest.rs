@@ -1,0 +1,85 @@
+//! Schedules that take turns, so that whatever else happens on the device happens to all of them.
+
+use weft_device::CompiledMix;
+use weft_ir::Value;
+use weft_scheduler::regulate::MixSchedule;
+
+use super::RegulationError;
+use super::median::{MedianRun, median};
+use super::subject::Subject;
+
+/// What takes turns with others.
+pub(super) enum Entrant {
+    Scheduled(MixSchedule),
+    /// All models on all units, as hardware or operating system like.
+    AtOnce,
+}
+
+/// An entrant whose results are those of each model alone.
+struct Contender {
+    compiled: CompiledMix,
+    /// Medians, one for each round.
+    times_us: Vec<f64>,
+}
+
+/// Entrants in rounds, in each of which all have a turn.
+pub(super) struct Contest {
+    /// Those whose results were not compared yet, the last first.
+    entrants: Vec<Entrant>,
+    alone: Option<Vec<Vec<Value>>>,
+    contenders: Vec<Contender>,
+    rounds: usize,
+    turns: usize,
+    runs: MedianRun,
+}
+
+impl Contest {
+    pub(super) fn new(mut entrants: Vec<Entrant>, rounds: usize) -> Self {
+        entrants.reverse();
+        Self {
+            entrants,
+            alone: None,
+            contenders: Vec::new(),
+            rounds: rounds.max(1),
+            turns: 0,
+            runs: MedianRun::default(),
+        }
+    }
+
+    /// Goes on by one piece; whether there is more to do. All results are compared before anything is timed.
+    pub(super) fn advance(&mut self, subject: &mut Subject) -> Result<bool, RegulationError> {
+        let Some(alone) = &self.alone else {
+            self.alone = Some(subject.results_alone()?);
+            return Ok(true);
+        };
+        if let Some(entrant) = self.entrants.pop() {
+            let compiled = match entrant {
+                Entrant::Scheduled(schedule) => subject.compile(&schedule)?,
+                Entrant::AtOnce => subject.mix.at_once()?,
+            };
+            subject.check(&compiled, alone)?;
+            self.contenders.push(Contender { compiled, times_us: Vec::new() });
+            return Ok(true);
+        }
+        let count = self.contenders.len();
+        if self.turns < self.rounds * count {
+            let contender = &mut self.contenders[self.turns % count];
+            if let Some(us) = subject.run(&contender.compiled, &mut self.runs)? {
+                contender.times_us.push(us);
+                self.runs = MedianRun::default();
+                self.turns += 1;
+            }
+        }
+        Ok(self.turns < self.rounds * count)
+    }
+
+    /// The median of an entrant's rounds in microseconds, by its place; `None` where there is no such entrant.
+    pub(super) fn median_us(&self, place: usize) -> Option<f64> {
+        self.contenders.get(place).map(|contender| median(&contender.times_us))
+    }
+
+    /// What an entrant that has had its turns is run by.
+    pub(super) fn into_compiled(mut self, place: usize) -> Option<CompiledMix> {
+        (place < self.contenders.len()).then(|| self.contenders.swap_remove(place).compiled)
+    }
+}

@@ -1,0 +1,152 @@
+//! What became of a mix: the schedule that was found, beside other ways to run it.
+
+use std::time::Duration;
+
+use weft_scheduler::regulate::{Mix, MixSchedule, RegulationSearch, Stages, Strategy, Timeline};
+
+use super::RegulationError;
+use super::contest::{Contest, Entrant};
+use super::search::Searched;
+use super::subject::Subject;
+
+/// How the models of a mix share the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Each on the whole device, one after another.
+    InTurns,
+    /// All at once on the whole device.
+    AtOnce,
+    /// Each on as many units as the others.
+    EvenPartitions,
+    /// By the schedule that was found.
+    Regulated,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::InTurns, Self::AtOnce, Self::EvenPartitions, Self::Regulated];
+}
+
+/// What was found.
+pub struct Outcome {
+    /// The mix as it was timed.
+    pub mix: Mix,
+    /// What it is called on the device that all models run at once.
+    pub at_once: &'static str,
+    /// What was found.
+    pub stages: Stages,
+    /// What the stages stand for.
+    pub schedule: MixSchedule,
+    /// It was known before the search, which found nothing faster.
+    pub is_known: bool,
+    /// As predicted, before it was run.
+    pub timeline: Timeline,
+    /// The prediction with what runs before it had taught, in microseconds.
+    pub predicted_us: f64,
+    /// Of each way, in microseconds: medians of rounds in turns.
+    pub times_us: [f64; 4],
+    /// Of what coordinate descent finds by predictions alone, in the same rounds.
+    pub coordinate_descent_us: f64,
+    /// How long timing the steps took.
+    pub profiling: Duration,
+    /// How long after the search began the best had come to a time, in microseconds.
+    pub history: Vec<(Duration, f64)>,
+    /// Schedules that were predicted.
+    pub evaluated: usize,
+    /// Schedules that were run.
+    pub measured: usize,
+}
+
+impl Outcome {
+    /// What a way is called on the device.
+    pub fn name(&self, way: Way) -> &'static str {
+        match way {
+            Way::InTurns => "one after another",
+            Way::AtOnce => self.at_once,
+            Way::EvenPartitions => "even partitions",
+            Way::Regulated => "regulated",
+        }
+    }
+
+    /// How long the mix takes in one of the ways, in microseconds.
+    pub fn time_us(&self, way: Way) -> f64 {
+        self.times_us[way as usize]
+    }
+
+    /// When the search had come to within two percent of what it found in the end.
+    pub fn settled(&self) -> Duration {
+        let last = self.history.last().map_or(f64::INFINITY, |&(_, us)| us);
+        let close = self.history.iter().find(|&&(_, us)| us <= 1.02 * last);
+        close.map_or(Duration::ZERO, |&(at, _)| at)
+    }
+
+    /// Compares what a search came to with the other ways, in turns; and with what was known before, where that is something
+    /// else.
+    pub(super) fn compared(
+        mut subject: Subject,
+        searched: Searched,
+        profiling: Duration,
+        rounds: usize,
+    ) -> Result<Self, RegulationError> {
+        let Searched { mix, finalists, history, evaluated, measured } = searched;
+        // In the order of the ways.
+        let mut entrants = vec![
+            Entrant::Scheduled(Stages::in_turns(&mix).schedule(&mix)),
+            Entrant::AtOnce,
+            Entrant::Scheduled(even_partitions(&mix)),
+            Entrant::Scheduled(finalists.best.schedule.clone()),
+            Entrant::Scheduled(coordinate_descent(&mix)),
+        ];
+        let [descended, known] = [Way::ALL.len(), Way::ALL.len() + 1];
+        let rival = finalists.rival.as_ref();
+        entrants.extend(rival.map(|rival| Entrant::Scheduled(rival.schedule.clone())));
+        let mut contest = Contest::new(entrants, rounds);
+        while contest.advance(&mut subject)? {}
+        let us = |place: usize| contest.median_us(place).unwrap_or(f64::NAN);
+        let mut times_us = Way::ALL.map(|way| us(way as usize));
+        let regulated_us = &mut times_us[Way::Regulated as usize];
+        let rival_stays = finalists.rival_stays(*regulated_us, contest.median_us(known));
+        if rival_stays {
+            *regulated_us = us(known);
+        }
+        let (chosen, is_known) = finalists.into_chosen(rival_stays);
+        Ok(Self {
+            at_once: subject.mix.at_once_name(),
+            timeline: chosen.schedule.timeline(&mix),
+            stages: chosen.stages,
+            schedule: chosen.schedule,
+            is_known,
+            predicted_us: chosen.predicted_us,
+            times_us,
+            coordinate_descent_us: us(descended),
+            mix,
+            profiling,
+            history,
+            evaluated,
+            measured,
+        })
+    }
+}
+
+/// What coordinate descent finds by predictions alone.
+fn coordinate_descent(mix: &Mix) -> MixSchedule {
+    let mut search = RegulationSearch::new(mix, Strategy::CoordinateDescent, 1);
+    while !search.is_done() {
+        search.advance();
+    }
+    let best = search.finalists().next().map(|(_, schedule, _)| schedule.clone());
+    best.unwrap_or_else(|| Stages::even(mix).schedule(mix))
+}
+
+/// Each model on its own even share, to its end: units of those that have ended stay idle.
+fn even_partitions(mix: &Mix) -> MixSchedule {
+    let mut schedule = Stages::even(mix).schedule(mix);
+    let mut whole = Vec::new();
+    for mut segment in std::mem::take(&mut schedule.segments) {
+        if segment.steps.start == 0 {
+            segment.steps.end = mix.models()[segment.model].step_count();
+            whole.push(segment);
+        }
+    }
+    MixSchedule { segments: whole }
+}

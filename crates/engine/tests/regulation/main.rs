@@ -1,0 +1,214 @@
+//! Mixes that are regulated piece by piece on a CPU.
+
+#[path = "../support/watched_mix.rs"]
+mod watched_mix;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use weft_cpu::CpuDevice;
+use weft_device::{Device, Mix, MixMember, UnitSet};
+use weft_engine::regulation::{
+    RegulatedMix, RegulatedModel, Regulation, RegulationError, RegulationOptions, Way, likeness,
+    read_stages, write_stages,
+};
+use weft_ir::Value;
+use weft_scheduler::regulate::{Stages, Strategy};
+use weft_zoo::{ZooOptions, build, sample_inputs};
+
+use watched_mix::WatchedMix;
+
+const MODELS: [&str; 2] = ["tiny_resnet", "tiny_mobilenet_v2"];
+
+const ROUNDS: usize = 2;
+
+struct World {
+    device: CpuDevice,
+    members: Vec<MixMember>,
+    units: UnitSet,
+}
+
+impl World {
+    /// Models that differ in their weights from seed to seed.
+    fn new(seed: u64) -> Self {
+        let device = CpuDevice::new().expect("there is a CPU");
+        let options = ZooOptions { seed, ..ZooOptions::default() };
+        let member = |name: &&str| {
+            let graph = build(name, &options).expect("the zoo has it");
+            let entry = weft_zoo::entry(name).expect("the zoo has it");
+            let inputs = sample_inputs(entry, &options, 1, 8).expect("it has inputs");
+            let shapes = inputs.iter().map(|input| input.shape().to_vec()).collect();
+            MixMember { model: device.load(name, &graph).expect("it loads"), shapes }
+        };
+        let members = MODELS.iter().map(member).collect();
+        let units = device.units().iter().take(2).collect();
+        Self { device, members, units }
+    }
+
+    /// What each model reads; other values for each seed.
+    fn inputs(&self, seed: u64) -> Vec<Vec<Value>> {
+        let options = ZooOptions { seed, ..ZooOptions::default() };
+        let inputs = |name: &&str| {
+            let entry = weft_zoo::entry(name).expect("the zoo has it");
+            let inputs = sample_inputs(entry, &options, 1, 8).expect("it has inputs");
+            inputs.into_iter().map(Value::Tensor).collect()
+        };
+        MODELS.iter().map(inputs).collect()
+    }
+
+    /// What each model says on a partition of all units.
+    fn alone(&self, inputs: &[Vec<Value>]) -> Vec<Vec<Value>> {
+        let partition = self.device.partition(&self.units).expect("there are such units");
+        let models = self.members.iter().zip(inputs);
+        let run = models.map(|(MixMember { model, shapes }, inputs)| {
+            partition.prepare(&**model, shapes)?.run(inputs)
+        });
+        run.collect::<Result<_, _>>().expect("they run")
+    }
+
+    fn mix(&self) -> Box<dyn Mix> {
+        let mix = self.device.mix(&self.members, &self.units).expect("a CPU has mixes");
+        mix.expect("it is prepared")
+    }
+
+    fn session(&self, time: Duration) -> Regulation {
+        self.session_of(self.mix(), time, Duration::from_millis(1))
+    }
+
+    fn session_of(&self, mix: Box<dyn Mix>, time: Duration, piece: Duration) -> Regulation {
+        let name = |member: &MixMember| member.model.name().to_string();
+        let models = self.members.iter().map(name).zip(self.inputs(1));
+        let models = models.map(|(name, inputs)| RegulatedModel { name, inputs }).collect();
+        let options = RegulationOptions { time, strategy: Strategy::Descents, piece };
+        Regulation::new(mix, models, options).expect("inputs fit")
+    }
+
+    /// A session whose steps are timed.
+    fn timed(&self, time: Duration) -> Regulation {
+        let mut session = self.session(time);
+        while session.timed().is_none() {
+            assert!(session.needs_device() && session.progress().starts_with("timing tiny_"));
+            assert!(session.advance().expect("it goes on"));
+        }
+        session
+    }
+}
+
+fn settled(session: Regulation) -> RegulatedMix {
+    let mut settling = session.settle(ROUNDS).expect("something was run");
+    while settling.advance().expect("results are those of each model alone") {}
+    settling.finish().expect("it has ended")
+}
+
+fn ended(mut session: Regulation) -> Regulation {
+    while session.advance().expect("it goes on") {}
+    session
+}
+
+#[test]
+fn a_regulated_mix_gives_the_bits_of_each_model_alone() {
+    let world = World::new(3);
+    let session = ended(world.timed(Duration::from_millis(200)));
+    assert!(session.progress().contains("schedules run"), "{}", session.progress());
+    let mut regulated = settled(session);
+    assert!(regulated.latency_us() > 0.0 && regulated.in_turns_us() > 0.0);
+    assert!(!regulated.is_known());
+    for seed in 10..14 {
+        let inputs = world.inputs(seed);
+        assert_eq!(regulated.run(&inputs).expect("it runs"), world.alone(&inputs));
+    }
+    let error = regulated.run(&world.inputs(1)[..1]).expect_err("a model has no inputs");
+    assert!(error.to_string().contains("given inputs for 1"), "{error}");
+    // What is kept of it is read again.
+    let text = write_stages(regulated.stages(), regulated.timed());
+    assert_eq!(&read_stages(&text, regulated.timed()).expect("it fits"), regulated.stages());
+}
+
+#[test]
+fn all_ways_are_compared_and_the_schedule_is_whole() {
+    let outcome = ended(World::new(3).timed(Duration::from_millis(100))).finish(ROUNDS);
+    let outcome = outcome.expect("results are those of each model alone");
+    outcome.schedule.check(&outcome.mix).expect("every step runs once");
+    assert!(Way::ALL.iter().all(|&way| outcome.time_us(way) > 0.0), "{:?}", outcome.times_us);
+    assert!(outcome.coordinate_descent_us > 0.0 && outcome.measured > 0 && outcome.evaluated > 0);
+    assert!(outcome.profiling > Duration::ZERO && !outcome.history.is_empty());
+    assert_eq!(outcome.name(Way::AtOnce), "free-running threads");
+}
+
+#[test]
+fn a_search_without_time_runs_one_schedule() {
+    let outcome = ended(World::new(3).timed(Duration::ZERO)).finish(1).expect("it ends");
+    assert_eq!(outcome.measured, 1);
+    assert!(!outcome.is_known);
+}
+
+#[test]
+fn what_is_known_is_run_first_and_is_all_where_there_is_no_time() {
+    let mut session = World::new(3).timed(Duration::ZERO);
+    let mix = session.timed().expect("its steps are timed");
+    let known = Stages::in_turns(mix);
+    session.offer(known.clone());
+    let mut pieces = 0;
+    while session.advance().expect("it goes on") {
+        pieces += 1;
+        assert!(pieces < 1000);
+    }
+    let regulated = settled(session);
+    assert!(regulated.is_known());
+    assert_eq!(regulated.stages(), &known);
+}
+
+#[test]
+fn a_session_that_has_run_nothing_has_nothing_to_settle() {
+    let world = World::new(3);
+    let mut session = world.session(Duration::ZERO);
+    session.advance().expect("it goes on");
+    assert!(matches!(session.settle(ROUNDS), Err(RegulationError::NothingRun)));
+    assert!(matches!(world.timed(Duration::ZERO).finish(ROUNDS), Err(RegulationError::NothingRun)));
+}
+
+#[test]
+fn the_shortest_pieces_run_a_schedule_once_after_once_to_warm_up() {
+    let world = World::new(3);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let watched = WatchedMix { mix: world.mix(), runs: runs.clone(), wrong: None, said_us: None };
+    let time = Duration::from_millis(50);
+    let mut session = world.session_of(Box::new(watched), time, Duration::ZERO);
+    let is_short = |what: &str| {
+        let count = runs.swap(0, Ordering::Relaxed);
+        assert!(count <= 2, "{what}: {count}");
+    };
+    while session.advance().expect("it goes on") {
+        is_short(&session.progress());
+    }
+    let mut settling = session.settle(ROUNDS).expect("something was run");
+    while settling.advance().expect("results are those of each model alone") {
+        is_short("settling");
+    }
+}
+
+#[test]
+fn a_model_whose_results_are_wrong_in_the_mix_is_named() {
+    let world = World::new(3);
+    let watched =
+        WatchedMix { mix: world.mix(), runs: Arc::default(), wrong: Some(1), said_us: None };
+    let session = ended(world.session_of(Box::new(watched), Duration::ZERO, Duration::ZERO));
+    let mut settling = session.settle(ROUNDS).expect("something was run");
+    let error = std::iter::repeat_with(|| settling.advance()).find_map(Result::err);
+    let error = error.expect("it does not settle");
+    assert!(
+        matches!(&error, RegulationError::Results { model, .. } if model == MODELS[1]),
+        "{error}"
+    );
+    assert!(error.to_string().contains("tiny_mobilenet_v2 is off by"), "{error}");
+}
+
+#[test]
+fn models_that_differ_in_their_weights_alone_are_alike() {
+    let [one, other] = [3, 4].map(World::new);
+    assert_eq!(likeness(&one.members), likeness(&other.members));
+    let mut turned = one.members.clone();
+    turned.reverse();
+    assert_ne!(likeness(&one.members), likeness(&turned));
+}
