@@ -43,6 +43,7 @@ impl Shelf {
             bandwidth_bytes_per_s: 1e10,
             memory_bytes: budget_bytes,
             uses_background: true,
+            schedules: None,
         };
         let policy = policies::named("weft").expect("it is there");
         let make = Box::new(|served| policy.make(served));

@@ -71,6 +71,7 @@ impl Place {
             bandwidth_bytes_per_s: 1e10,
             memory_bytes,
             uses_background,
+            schedules: None,
         };
         let policy = policies::named("weft").expect("it is there");
         let make = Box::new(|served| policy.make(served));

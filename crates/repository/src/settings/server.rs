@@ -49,6 +49,9 @@ pub struct ServerSettings {
     pub groups: Option<bool>,
     /// How many entries one such launch takes at most.
     pub group_entries: u32,
+    /// Whether requests for different models that come together again and again are regulated; where it is not said, as the
+    /// device has it.
+    pub regulation: Option<bool>,
 }
 
 /// What TLS needs.
@@ -104,6 +107,7 @@ impl Default for ServerSettings {
             otlp_endpoint: None,
             groups: None,
             group_entries: 32,
+            regulation: None,
         }
     }
 }
@@ -137,6 +141,7 @@ pub(super) fn read(
         groups: given(s, "groups", problems, flag),
         group_entries: given(s, "group_entries", problems, group_entries)
             .unwrap_or(default.group_entries),
+        regulation: given(s, "regulation", problems, flag),
     };
     check_listeners(&settings, section.line(), problems);
     section.close(problems);

@@ -137,6 +137,9 @@ fn units(page: &mut Exposition, office: &Office, models: &[&Counted]) {
     page.value(GROUP_EVICTED_MEMBERS, &[], evicted as f64);
     let fused = office.serving.models.metrics().fused_launches();
     page.value(FUSED_LAUNCHES, &[], fused as f64);
+    let mixed = office.serving.models.metrics().mixed_launches();
+    page.value(MIXED_LAUNCHES, &[], mixed as f64);
+    page.value(MIXES, &[], engine.mixes.len() as f64);
     page.value(UNITS, &[], f64::from(engine.units));
     for (layer, is_background) in [("foreground", false), ("background", true)] {
         let of_layer = engine.partitions.iter().filter(|it| it.is_background == is_background);

@@ -126,6 +126,7 @@ mod tests {
                 rows: 4,
                 tenants: 1,
                 is_fused: false,
+                is_mixed: false,
                 started: start,
                 took: Duration::from_millis(170),
                 paused: Duration::ZERO,

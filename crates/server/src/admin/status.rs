@@ -187,6 +187,7 @@ fn partition_of(partition: &PartitionStatus, table: &ModelTable) -> PartitionDoc
             rows: running.rows,
             tenants: running.tenants,
             is_fused: running.is_fused,
+            is_mixed: running.is_mixed,
             elapsed_ms: ms(running.elapsed),
             expected_ms: ms(running.expected),
         })

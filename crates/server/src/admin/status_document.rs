@@ -85,6 +85,9 @@ pub struct RunningDocument {
     /// Entries of a group run in one launch.
     #[serde(default)]
     pub is_fused: bool,
+    /// Batches of different models run together, by a schedule.
+    #[serde(default)]
+    pub is_mixed: bool,
     /// For how long it has run.
     pub elapsed_ms: f64,
     /// How long it was expected to take.

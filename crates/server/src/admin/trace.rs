@@ -139,6 +139,7 @@ impl<'a> Trace<'a> {
                 "batch": launch.rows,
                 "tenants": launch.tenants,
                 "fused": launch.is_fused,
+                "mixed": launch.is_mixed,
                 "partition": launch.partition,
                 "took_us": micros(launch.took),
                 "expected_us": micros(launch.expected),

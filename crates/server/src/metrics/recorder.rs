@@ -80,6 +80,7 @@ mod tests {
             rows: 1,
             tenants: 1,
             is_fused: false,
+            is_mixed: false,
             started: Instant::now(),
             took: Duration::ZERO,
             paused: Duration::ZERO,

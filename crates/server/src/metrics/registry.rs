@@ -23,6 +23,7 @@ pub(crate) struct Metrics {
     unknown: Arc<ModelMetrics>,
     repartitions: AtomicU64,
     fused_launches: AtomicU64,
+    mixed_launches: AtomicU64,
     /// What the engine runs, while somebody wants to see it.
     pub(crate) recorder: Recorder,
 }
@@ -74,6 +75,16 @@ impl Metrics {
     /// How often they did.
     pub(crate) fn fused_launches(&self) -> u64 {
         self.fused_launches.load(Ordering::Relaxed)
+    }
+
+    /// Batches of different models have run as one.
+    pub(crate) fn mixed(&self) {
+        self.mixed_launches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often they did.
+    pub(crate) fn mixed_launches(&self) -> u64 {
+        self.mixed_launches.load(Ordering::Relaxed)
     }
 
     /// Partitions have got their units.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use weft_engine::{LaunchRecord, ModelKey, Observer};
+use weft_engine::{LaunchRecord, MixOutcome, ModelKey, Observer};
 use weft_scheduler::UnitMask;
 
 use super::entry::ModelEntry;
@@ -135,6 +135,9 @@ impl Observer for ModelTable {
         if launch.is_fused {
             self.metrics.fused();
         }
+        if launch.is_mixed {
+            self.metrics.mixed();
+        }
         self.metrics.recorder.launched(launch);
     }
 
@@ -160,6 +163,26 @@ impl Observer for ModelTable {
                 seconds,
                 "served apart from its group, whose batches it holds up"
             );
+        }
+    }
+
+    fn regulated(&self, models: &[(ModelKey, u32)], outcome: &MixOutcome) {
+        let table = self.models.load();
+        let name = |(key, count): &(ModelKey, u32)| {
+            let name = table.by_key.get(key).map_or("a model", |entry| &entry.name);
+            format!("{name} x {count}")
+        };
+        let models = models.iter().map(name).collect::<Vec<_>>().join(", ");
+        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+        match outcome {
+            MixOutcome::Faster { latency, in_turns } => {
+                let (latency_ms, in_turns_ms) = (ms(latency), ms(in_turns));
+                tracing::info!(models, latency_ms, in_turns_ms, "a mix was regulated");
+            }
+            MixOutcome::NotFaster => {
+                tracing::info!(models, "a mix was regulated to no avail");
+            }
+            MixOutcome::Failed(why) => tracing::warn!(models, why, "a mix is not regulated"),
         }
     }
 

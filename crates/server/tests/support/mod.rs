@@ -66,6 +66,7 @@ pub(crate) fn start_changed(
         bandwidth_bytes_per_s: 1e10,
         memory_bytes: 1 << 30,
         uses_background: false,
+        schedules: None,
     };
     let policy = policies::named("weft").expect("it is there");
     let make = Box::new(|served| policy.make(served));
