@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use scripted::{Act, MODEL, Server};
 use weft_load::{
     AnswerCheck, CapacityOptions, Dimensions, LoadError, ModelLoad, Outcome, Protocol, RunOptions,
-    Session, SessionOptions, Target, find_capacity,
+    Session, SessionOptions, Stopped, Target, find_capacity,
 };
 use weft_scheduler::Span;
 use weft_simulator::Load;
@@ -241,9 +241,16 @@ async fn the_most_load_of_a_server_is_found_with_its_bracket() {
     let options = SessionOptions { connections: 1, ..OPTIONS };
     let mut session = open(&server, vec![asked(regular(60.0))], options).await.unwrap();
     let capacity = CapacityOptions { target: 0.99, precision: 0.3 };
-    let found =
-        find_capacity(&mut session, &run_for(0.5), &capacity, &mut |_, _| {}, &mut never).await;
-    let found = found.unwrap();
+    let mut search = async || {
+        find_capacity(&mut session, &run_for(0.5), &capacity, &mut |_, _| {}, &mut never).await
+    };
+    let mut found = search().await.unwrap();
+    // A machine that is busy otherwise holds the generator up, and a search that says so is searched again.
+    for _ in 0..4 {
+        if found.stopped == Some(Stopped::Generator) {
+            found = search().await.unwrap();
+        }
+    }
     assert_eq!(found.stopped, None);
     let (best, beyond) = (found.best().unwrap(), found.least_too_much().unwrap());
     assert!(best.factor < beyond.factor && beyond.factor <= best.factor * 1.3);

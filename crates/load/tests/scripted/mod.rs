@@ -4,8 +4,8 @@ mod shared_memory;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http_body_util::combinators::BoxBody;
@@ -68,7 +68,11 @@ pub(crate) struct Server {
     connections: Arc<AtomicUsize>,
     /// Memory that was shared with it.
     pub(crate) regions: Arc<Regions>,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// Held by the server that there is: two tests at once would make each other's requests late.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Shared memory as the server offers it.
 #[derive(Clone)]
@@ -108,6 +112,8 @@ impl Server {
         sharing: Sharing,
         script: impl Fn(usize) -> Act + Send + Sync + 'static,
     ) -> Self {
+        // A test that failed leaves nothing behind that could be broken.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -120,7 +126,7 @@ impl Server {
             let script: Script = Arc::new(script);
             runtime.block_on(accept(listener, script, counted, memory));
         });
-        Self { address, connections, regions }
+        Self { address, connections, regions, _alone: alone }
     }
 
     /// How many connections were made to it.
