@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -88,7 +89,103 @@ def good_runs(folder):
     expect("what was in the file is kept", open(profiles).read().count("[models.") == 2)
     good("profiles are read back and drawn", "profile", "--from", profiles, "--plot", plot, says="tiny")
     expect("the drawing has a line and a knee per batch", open(plot).read().count("<circle") == 4)
+    mix, drawing, trace = (os.path.join(folder, name) for name in ("mix.toml", "mix.svg", "trace.json"))
+    with open(mix, "w") as file:
+        file.write('[[models]]\nmodel = "tiny.onnx"\ncount = 2\n[[models]]\nmodel = "zoo:tiny_mobilenet_v2"\nbatch = 2\n')
+    options = ("--budget", "300ms", "--svg", drawing, "--trace", trace, "--no-database")
+    found = json.loads(good("regulate", "regulate", mix, *options, "--json").stdout)
+    ways = {"one_after_another", "free_running_threads", "even_partitions", "regulated"}
+    expect("a mix runs in every way", set(found["times_us"]) == ways and min(found["times_us"].values()) > 0, found["times_us"])
+    for place in range(3):
+        ranges = [(part["first_step"], part["end_step"]) for part in found["segments"] if part["model"] == place]
+        is_in_order = all(before[1] == after[0] for before, after in zip(ranges, ranges[1:]))
+        expect("all steps of a mix run in order", ranges and ranges[0][0] == 0 and is_in_order, ranges)
+    expect("a mix is drawn", "regulated" in open(drawing).read() and "tiny_mobilenet_v2" in open(drawing).read())
+    events = json.load(open(trace))["traceEvents"]
+    expect("a mix is traced", sum(event["ph"] == "X" for event in events) >= 6, events)
+    good("regulate for people", "regulate", mix, "--cores", 1, "--budget", "100ms", "--coordinate-descent", "--no-database", says="free-running threads")
+    rows = json.loads(good("bench regulation", "bench", "regulation", "tiny_resnet+tiny_vgg", "--budget", "0.2", "--rounds", 1, "--json").stdout)
+    expect("a mix of the benchmark", [(row["mix"], row["gain"] > 0) for row in rows] == [("tiny_resnet+tiny_vgg", True)], rows)
     return model, x
+
+
+def kept_schedules(folder):
+    mix, database, lines = (os.path.join(folder, name) for name in ("kept.toml", "schedules.db", "schedules.jsonl"))
+    with open(mix, "w") as file:
+        file.write('[[models]]\nmodel = "zoo:tiny_resnet"\n[[models]]\nmodel = "zoo:tiny_vgg"\n')
+    # No search follows what is known: it is all that is run.
+    once = ("regulate", mix, "--cores", 1, "--budget", "100ms", "--database", database)
+    again = ("regulate", mix, "--cores", 1, "--budget", "1us", "--database", database)
+    good("a mix that is not known", *once, says="schedule found now")
+    good("a mix that is known", *again, says=time.strftime("schedule known since %Y-%m-", time.gmtime()))
+    known = json.loads(good("a mix that is known, as JSON", *again, "--json").stdout)["known_since_unix_ms"]
+    listed = json.loads(good("schedules are counted", "tuning", "list", "--json", "--database", database).stdout)
+    expect("one schedule", [platform["schedules"] for platform in listed["platforms"]] == [1], listed)
+    dumped = json.loads(good("schedules as JSON", "tuning", "dump", "--schedules", "--json", "--database", database).stdout)["schedules"]
+    expect("the schedule is that of the first run", [(row["units"], row["recorded_unix_ms"]) for row in dumped] == [(1, known)], dumped)
+    expect("its models are named", dumped[0]["models"] == ["zoo:tiny_resnet b1", "zoo:tiny_vgg b1"], dumped)
+    good("schedules for people", "tuning", "dump", "--schedules", "--database", database, says="zoo:tiny_resnet b1 + zoo:tiny_vgg b1")
+    bad("no such chip to dump schedules of", "tuning", "dump", "--schedules", "--chip", "three", "--database", database, says="'three'")
+    good("what is known is not asked for", *once[:-2], "--no-database", says="schedule found now")
+    with open(mix, "a") as file:
+        file.write("batch = 2\n")
+    good("another batch is another mix", *once, says="schedule found now")
+    with open(mix) as file:
+        text = file.read().replace("batch = 2\n", "")
+    with open(mix, "w") as file:
+        file.write(text)
+
+    exporting = good("schedules are exported", "tuning", "export", "--database", database).stdout
+    header, *records = map(json.loads, exporting.splitlines())
+    expect("an export with schedules says so", header == {"weft_tuning_export": 2, "records": 2}, header)
+    for name, change, says in (
+        ("a schedule that is no text of one", lambda stages: stages[1:], "is not used: it cannot be read"),
+        ("a schedule of other steps", lambda stages: stages.replace('"steps":[', '"steps":[1', 1), "steps, and has"),
+        ("a schedule of more units", lambda stages: stages.replace('"units":[', '"units":[9', 1), "more than 1 units"),
+    ):
+        with open(lines, "w") as file:
+            file.write(json.dumps(header) + "\n")
+            for record in records:
+                of = record["schedule"]
+                file.write(json.dumps({"schedule": {**of, "stages": change(of["stages"])}}) + "\n")
+        strange = os.path.join(folder, f"{abs(hash(name))}.db")
+        good(f"{name} is imported", "tuning", "import", lines, "--database", strange, says="2 records, 2 taken in")
+        result = good(name, *once[:-1], strange, says="schedule found now")
+        expect(f"{name} is not used", says in result.stderr, result.stderr)
+        good(f"{name} is replaced", *once[:-3], "1us", "--database", strange, says="schedule known since")
+        good(f"{name} is shown", "tuning", "dump", "--schedules", "--database", strange, says="2 schedules")
+
+    connection = sqlite3.connect(database)
+    connection.execute("UPDATE schedules SET stages = stages || ' '")
+    connection.commit()
+    connection.close()
+    bad("a schedule that was damaged", *once, says="the checksum of a schedule does not fit it")
+    environment = {**os.environ, "WEFT_TUNING_DB": database}
+    result = subprocess.run([WEFT, *map(str, once[:-2])], capture_output=True, text=True, timeout=120, env=environment)
+    expect("a damaged database that nobody named is only mentioned", result.returncode == 0 and "checksum" in result.stderr, result.stderr)
+    good("old schedules go", "tuning", "prune", "--older-than", "0m", "--database", strange, says="2 schedules forgotten")
+
+
+def bad_mixes(folder):
+    mix = os.path.join(folder, "wrong.toml")
+
+    def written(text):
+        with open(mix, "w") as file:
+            file.write(text)
+        return mix
+
+    tiny = '[[models]]\nmodel = "zoo:tiny_resnet"\n'
+    bad("no such mix", "regulate", os.path.join(folder, "none.toml"), says="none.toml")
+    bad("a mix of nothing", "regulate", written(""), says="models")
+    bad("a mix with a typing error", "regulate", written(tiny + "btach = 2\n"), says="btach")
+    bad("a mix with no such model", "regulate", written('[[models]]\nmodel = "zoo:resnet51"\n'), says="resnet51")
+    bad("a mix with a model that is not there", "regulate", written('[[models]]\nmodel = "none.onnx"\n'), says="none.onnx")
+    bad("a mix on more cores than there are", "regulate", written(tiny), "--cores", 999, says="999 cores asked for")
+    bad("a mix on no cores", "regulate", written(tiny), "--cores", 0, says="0 cores asked for")
+    bad("a mix on no such GPU", "regulate", written(tiny), "--device", "cuda:99", says="CUDA device cannot be used")
+    bad("a GPU's kernels for a mix on a CPU", "regulate", written(tiny), "--choice", "estimated", says="--choice")
+    bad("a mix searched for no time", "bench", "regulation", "tiny_resnet", "--budget", 0, says="--budget")
+    bad("a mix of no batch", "bench", "regulation", "tiny_resnet", "--batch", 0, says="--batch")
 
 
 def bad_arguments(model, x, folder):
@@ -358,6 +455,47 @@ def loads(folder):
             server.terminate()
 
 
+def rounds(folder):
+    """Two models that are asked for together are recognised and regulated, and answer as before."""
+    config = os.path.join(folder, "rounds.toml")
+    with open(config, "w") as file:
+        file.write("[defaults]\nslo_ms = 800\nmax_batch = 1\n")
+    models, log = os.path.join(folder, "rounds"), os.path.join(folder, "rounds.log")
+    os.makedirs(models)
+    names = ("tiny_resnet", "tiny_mobilenet_v2")
+    for name in names:
+        good("a model of a round", "zoo", name, "-o", os.path.join(models, name + ".onnx"))
+    command = [WEFT, "serve", models, "--config", config, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder, "--tuning-database", os.path.join(folder, "rounds.db")]
+    with open(log, "w") as written, subprocess.Popen(command, stderr=written, stdout=written, text=True) as server:
+        try:
+            def said(text, seconds):
+                """The first line of the log with a text in it, once it is there."""
+                for _ in range(seconds * 10):
+                    with open(log) as lines:
+                        line = next((line for line in lines if text in line), None)
+                    if line is not None:
+                        return line
+                    time.sleep(0.1)
+                return ""
+
+            admin = said("traces on http://", 60).split("http://")[1].strip()
+            address = said("serving 2 models on http://", 60).split("http://")[1].split(",")[0]
+            asked = [part for name in names for part in ("--model", name, "--rate", 20, "--cv", 0, "--slo", "800ms")]
+            line = ""
+            for _ in range(6):
+                report = json.loads(good("rounds", "load", address, "--protocol", "grpc", *asked, "--seconds", 8, "--warm-up", 0, "--check=1e-4", "--json", "-").stdout)
+                line = line or said(" a mix ", 1)
+                if line:
+                    break
+            expect("rounds are answered", report["total"]["answered"] >= 0.9 * report["total"]["due"], report["total"])
+            expect("a mix is regulated", "a mix was regulated" in line and all(f"{name} x 1" in line for name in names), line)
+            with urllib.request.urlopen(f"http://{admin}/metrics") as page:
+                metrics = page.read().decode()
+            expect("mixes are counted", all(f"\n{name} " in metrics for name in ("weft_mixes", "weft_mixed_launches_total")), metrics[-500:])
+        finally:
+            server.terminate()
+
+
 def regions():
     """What the load generator has in shared memory."""
     return [name for name in os.listdir("/dev/shm") if name.startswith("weft-load-")]
@@ -551,12 +689,12 @@ def tuning_databases(folder):
     good("merge again", "tuning", "merge", second, "--database", first, says="0 taken in")
     good("the newer choice stays", "tuning", "dump", "--database", first, says="newer")
     text = good("prune, not yet", "tuning", "prune", "--superseded", "--dry-run", "--database", first).stdout
-    expect("what would go is said", "no trials and 1 choice would be forgotten" in text, text)
-    good("prune", "tuning", "prune", "--superseded", "--database", first, says="no trials and 1 choice forgotten")
-    good("prune chips", "tuning", "prune", "--keep-chip", "two", "--database", first, says="3 choices forgotten")
+    expect("what would go is said", "no trials, 1 choice and no schedules would be forgotten" in text, text)
+    good("prune", "tuning", "prune", "--superseded", "--database", first, says="no trials, 1 choice and no schedules forgotten")
+    good("prune chips", "tuning", "prune", "--keep-chip", "two", "--database", first, says="3 choices and no schedules forgotten")
     report = json.loads(good("what is left", "tuning", "list", "--json", "--database", first).stdout)
     expect("one platform is left", [platform["chip"] for platform in report["platforms"]] == ["Chip Two"], report)
-    good("prune all that is old", "tuning", "prune", "--older-than", "0m", "--banned", "--database", second, says="2 choices forgotten")
+    good("prune all that is old", "tuning", "prune", "--older-than", "0m", "--banned", "--database", second, says="2 choices and no schedules forgotten")
     good("nothing is left", "tuning", "list", "--database", second, says="nothing is in it yet")
 
     environment = {**os.environ, "WEFT_TUNING_DB": first}
@@ -679,7 +817,7 @@ def ended_tuning(folder):
     expect("the database is whole", dump.returncode == 0 and json.loads(dump.stdout)["platforms"][0]["measured"] >= before, dump.stderr)
 
     stuck = os.path.join(folder, "stuck.db")
-    result = run("tune", "zoo:tiny_resnet", "--effort", 300, "--trials", 3, "--limit", "30ms", "--database", stuck)
+    result = run("tune", "zoo:tiny_resnet", "--effort", 300, "--trials", 3, "--limit", "2ms", "--database", stuck)
     expect("a candidate that does not end is ended", "a candidate did not end" in result.stderr and result.returncode == 2, result.stderr)
     listed = json.loads(good("it is noted", "tuning", "list", "--json", "--database", stuck).stdout)
     expect("as one that hung", listed["platforms"][0]["hung"] > 0, listed)
@@ -763,9 +901,123 @@ def bad_tuning(folder):
     expect("which is said", "other chips" in result.stderr and "tuned" not in result.stdout, result.stderr)
 
 
+AFFINITY = "import os; print(sorted(os.sched_getaffinity(0)))"
+
+
+def ends_with(name, code, *arguments, says=""):
+    result = run("run", *arguments)
+    expect(name, result.returncode == code and says in result.stderr, f"exit {result.returncode}: {result.stderr}")
+    return result
+
+
+def bounded_programs(folder):
+    """`weft run`: a program and its children keep to their cores, and it ends as it would by itself."""
+    cores = sorted(os.sched_getaffinity(0))
+    on_cpu = ("--device", "cpu")
+    half = (*on_cpu, "--share", "50%")
+    last = cores[-max(1, int(len(cores) / 2 + 0.5)):]
+    result = good("a program in half of the cores", "run", *half, "--", sys.executable, "-c", AFFINITY)
+    expect("it has the last of them", json.loads(result.stdout) == last, result.stdout)
+    expect("which is said", f"{len(last)} of {len(cores)} cores ({','.join(map(str, last))})" in result.stderr, result.stderr)
+    expect("and how long it ran", "of processor time" in result.stderr, result.stderr)
+    result = good("a child of a child", "run", *half, "-q", "--", "sh", "-c", f"sh -c '{sys.executable} -c \"{AFFINITY}\"'")
+    expect("keeps to them too", json.loads(result.stdout) == last and not result.stderr, result.stdout + result.stderr)
+    result = good("a named core", "run", "--cores", cores[0], "--", sys.executable, "-c", AFFINITY)
+    expect("is the one it has", json.loads(result.stdout) == cores[:1], result.stdout)
+    result = good("a whole share", "run", *on_cpu, "--share", "100%", "--", sys.executable, "-c", AFFINITY)
+    expect("is all cores", json.loads(result.stdout) == cores, result.stdout)
+    before = os.nice(0)
+    result = good("low priority", "run", *half, "--priority", "low", "--", sys.executable, "-c", "import os; print(os.nice(0))")
+    expect("is nice", int(result.stdout) == max(before, 10), result.stdout)
+    result = good("a share of a share", "run", *half, "-q", "--", WEFT, "run", *half, "--", sys.executable, "-c", AFFINITY)
+    expect("lies within it", set(json.loads(result.stdout)) <= set(last), result.stdout)
+    piped = subprocess.run([WEFT, "run", *half, "-q", "--", "cat"], input="words", capture_output=True, text=True, timeout=60)
+    expect("input and output are the program's", piped.stdout == "words", piped)
+
+    report = os.path.join(folder, "run.json")
+    ends_with("the program's exit code", 7, *half, "--json", report, "--", "sh", "-c", "exit 7")
+    report = json.load(open(report))
+    expect("is in the report", report["exit_code"] == 7 and report["bounds"]["cores"] == last and report["bounds"]["is_checked"], report)
+    ends_with("a program that is killed", 128 + signal.SIGKILL, *half, "--", "sh", "-c", "kill -KILL $$")
+    ends_with("a program that is not there", 127, *half, "--", "no-such-program", says="'no-such-program' is not found")
+    plain = os.path.join(folder, "plain.txt")
+    open(plain, "w").close()
+    ends_with("a file that is no program", 126, *half, "--", plain, says="cannot be run")
+    told_to_end(half)
+
+    for share in ("0%", "101%", "-5%", "30", "a lot", "nan%", ""):
+        bad(f"a share of '{share}'", "run", f"--share={share}", "--", "true", says="--share")
+    bad("no share", "run", "--", "true", says="--share")
+    bad("a share and cores", "run", "--share", "50%", "--cores", "0", "--", "true", says="--cores")
+    bad("no program", "run", "--share", "50%", says="PROGRAM")
+    bad("a core that is not there", "run", "--cores", "60000", "--", "true", says="60000")
+    bad("a priority that is not there", "run", *half, "--priority", "high", "--", "true", says="low")
+    bad("cores of a GPU", "run", "--device", "cuda", "--cores", "0", "--", "true", says="--cores is for CPUs")
+    kinds = [device["kind"] for device in json.loads(run("devices", "--json").stdout)["devices"]]
+    if "cuda" not in kinds:
+        bad("a share of no GPU", "run", "--device", "cuda", "--share", "30%", "--", "true", says="--device cpu")
+    good("help of run", "run", "--help", says="--priority")
+
+
+def told_to_end(half):
+    """What asks `weft run` to end reaches the program and what it has started, and the program says how it ends."""
+    ready = "import signal, sys, time, subprocess\n"
+    asks = ready + "signal.signal(signal.%s, lambda *_: sys.exit(9)); print('ready', flush=True); time.sleep(60)"
+    for name in ("SIGTERM", "SIGINT"):
+        bounded = [WEFT, "run", *half, "--", sys.executable, "-c", asks % name]
+        process = subprocess.Popen(bounded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        process.send_signal(getattr(signal, name))
+        _, errors = process.communicate(timeout=30)
+        expect(f"{name} reaches the program", process.returncode == 9, f"{process.returncode} {errors}")
+    child = ready + "child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
+    bounded = [WEFT, "run", *half, "--", sys.executable, "-c", child]
+    process = subprocess.Popen(bounded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    grandchild = int(process.stdout.readline())
+    process.terminate()
+    process.communicate(timeout=30)
+    expect("a program that does not care is ended", process.returncode == 128 + signal.SIGTERM, process.returncode)
+    expect("with what it has started", has_ended(grandchild))
+
+
+def training_beside_inference():
+    if len(os.sched_getaffinity(0)) < 2:
+        return
+    quick = ("bench", "training", "--model", "zoo:tiny_resnet", "--pace", "5ms", "--seconds", "0.6", "--json")
+    report = json.loads(good("training beside inference", *quick).stdout)
+    ways = {way["way"]: way for way in report["ways"]}
+    both = ways["both, by weft run"]
+    expect("all ways are there", len(ways) == 5 and both["requests"] > 0 and both["steps_per_s"] > 0, report)
+    expect("alone is alone", ways["training alone"]["requests"] == 0 and ways["inference alone"]["steps_per_s"] is None, report)
+    expect("what it is compared with", ways["inference alone"]["p99_over_alone"] == 1 and ways["training alone"]["rate_over_alone"] == 1, report)
+    command = "while sleep 0.1; do echo a library prints; echo '{\"steps_per_s\": 2}'; done"
+    report = json.loads(good("any training job", *quick, "--training", command).stdout)
+    expect("its rate is taken", [way["steps_per_s"] for way in report["ways"]] == [None, 2, None, 2, 2], report)
+    bad("a training job that ends", *quick, "--training", "exit 3", says="the training job ended")
+    bad("a training job that says something else", *quick, "--training", "while echo 7; do sleep 1; done", says="steps_per_s")
+    bad("all for training", *quick, "--share", 100, says="--share")
+    bad("no time to measure", *quick[:-3], "--seconds", 0, says="--seconds")
+    bad("a second GPU", "bench", "training", "--device", "cuda:1", says="--device")
+
+
+def has_ended(process):
+    """True once a process is gone, or is only waited for by nobody."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if open(f"/proc/{process}/stat").read().rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
 with tempfile.TemporaryDirectory() as folder:
     model, x = good_runs(folder)
     bad_arguments(model, x, folder)
+    kept_schedules(folder)
+    bad_mixes(folder)
     bad_profiles(model, folder)
     hostile_models(model, folder)
     simulations(folder)
@@ -773,6 +1025,7 @@ with tempfile.TemporaryDirectory() as folder:
     sharing(folder)
     demonstration()
     loads(folder)
+    rounds(folder)
     bad_loads(folder)
     bad_shared_memory()
     bad_workloads(folder)
@@ -783,5 +1036,7 @@ with tempfile.TemporaryDirectory() as folder:
     ended_tuning(folder)
     tuning_while_serving(folder)
     bad_tuning(folder)
+    bounded_programs(folder)
+    training_beside_inference()
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

@@ -242,6 +242,15 @@ impl OpenDevice {
         units.with_context(too_many)
     }
 
+    /// The first so many cores of a CPU; all units where no number is given.
+    pub(crate) fn first_units(&self, cores: Option<usize>) -> Result<UnitSet> {
+        match (self, cores) {
+            (OpenDevice::Cuda(_), Some(_)) => bail!("--cores is for CPUs"),
+            (_, Some(count)) => self.units_of_size(count),
+            (_, None) => Ok(self.units()),
+        }
+    }
+
     /// A set of units for people.
     pub(crate) fn in_words(&self, units: &UnitSet) -> String {
         match self {

@@ -45,6 +45,15 @@ impl KernelOptions {
         }
     }
 
+    /// Tells what was found with these kernels from what was found with others.
+    pub(crate) fn mark(self) -> &'static str {
+        match (self.name(), self.no_libraries) {
+            (ChoiceName::Measured, false) => "measured",
+            (ChoiceName::Measured, true) => "measured-own",
+            (ChoiceName::Estimated, _) => "estimated",
+        }
+    }
+
     /// Which kernels a choice is among, in words.
     pub(crate) fn among(self) -> &'static str {
         match (self.name(), self.no_libraries) {

@@ -4,11 +4,13 @@ mod administration;
 mod arrays;
 mod bench;
 mod commands;
+mod date;
 mod device;
 mod duration;
 mod files;
 mod kernel_options;
 mod model_file;
+mod mps;
 mod outputs;
 mod palette;
 mod progress;
@@ -53,7 +55,7 @@ enum Command {
     Tune(commands::tune::Options),
     /// Divide a device among the models of a workload so that every objective holds, and draw the plan
     Plan(commands::plan::Options),
-    /// Find the schedule by which a known mix of models ends soonest on a GPU, and draw it
+    /// Find the schedule by which a known mix of models ends soonest, and draw it
     Regulate(commands::regulate::Options),
     /// Run scheduling policies side by side on a workload, under virtual time
     Simulate(commands::simulate::Options),
@@ -72,6 +74,11 @@ enum Command {
     /// Compile kernels for the process that started this one
     #[command(hide = true)]
     CompileKernels,
+    /// Run any program in a bounded share of the GPU, or of the cores
+    Run(commands::run::Options),
+    /// Say what this process can reach
+    #[command(hide = true)]
+    RunProbe(commands::run::ProbeOptions),
     /// Show what is here: devices, their units, their instruction sets
     Devices(commands::devices::Options),
 }
@@ -82,7 +89,7 @@ const COMPILING_NICE: i32 = 10;
 fn main() -> ExitCode {
     run(&Arguments::parse().command).unwrap_or_else(|error| {
         eprintln!("weft: {}", describe(&error));
-        ExitCode::from(BAD_INPUT)
+        ExitCode::from(commands::run::exit_code(&error).unwrap_or(BAD_INPUT))
     })
 }
 
@@ -109,6 +116,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             let _ = rustix::process::setpriority_process(None, COMPILING_NICE);
             weft_cuda::compiler::help(std::io::stdin().lock(), std::io::stdout().lock())?;
         }
+        Command::Run(options) => return commands::run::run(options),
+        Command::RunProbe(options) => commands::run::probe(options)?,
         Command::Devices(options) => commands::devices::run(options)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -13,10 +13,11 @@ mod statistics;
 mod steps;
 mod superkernel;
 mod timing;
+mod training;
 mod tuning;
 
 pub(crate) use gpu::median_us;
-pub(crate) use statistics::{lower_quartile, median};
+pub(crate) use statistics::lower_quartile;
 pub(crate) use timing::Subject;
 
 use anyhow::Result;
@@ -35,12 +36,14 @@ pub(crate) enum Command {
     Gpu(gpu::Options),
     /// Tenants whose models differ in their weights alone: one after another, and as a group
     Groups(groups::Options),
-    /// Mixes of different models on a GPU: one after another, in streams, on even partitions, and regulated
+    /// Mixes of different models: one after another, all at once, on even partitions, and regulated
     Regulation(regulation::Options),
     /// Tenants' matrix products on a GPU: in turns, side by side in streams, and all in one launch
     Superkernel(superkernel::Options),
     /// Scheduling policies on mixes of models, simulated: the most load that each carries, and a load that moves
     Sharing(sharing::Options),
+    /// Inference beside a training job: left to themselves, and bounded by `weft run`
+    Training(training::Options),
     /// How much faster tuning is when candidates share the device, and whether it finds the same kernels
     TuningSharing(tuning::sharing::Options),
     /// Whether candidates that are timed side by side rank as when each has the device to itself
@@ -52,6 +55,12 @@ pub(crate) enum Command {
     /// Load one model, run it once, print load time and peak memory as JSON
     #[command(hide = true)]
     Footprint(footprint::Options),
+    /// Answer requests at a fixed pace, and print how long each took as JSON
+    #[command(hide = true)]
+    TrainingInference(training::inference::Options),
+    /// Multiply matrices on many threads, and print steps per second as JSON
+    #[command(hide = true)]
+    TrainingStandIn(training::stand_in::Options),
 }
 
 pub(crate) fn run(command: &Command) -> Result<()> {
@@ -64,10 +73,13 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Regulation(options) => regulation::run(options),
         Command::Superkernel(options) => superkernel::run(options),
         Command::Sharing(options) => sharing::run(options),
+        Command::Training(options) => training::run(options),
         Command::TuningSharing(options) => tuning::sharing::run(options),
         Command::TuningTrust(options) => tuning::trust::run(options),
         Command::TuningGain(options) => tuning::gain::run(options),
         Command::TuningGrid(options) => tuning::grid::run(options),
         Command::Footprint(options) => footprint::run(options),
+        Command::TrainingInference(options) => training::inference::run(options),
+        Command::TrainingStandIn(options) => training::stand_in::run(options),
     }
 }

@@ -1,4 +1,4 @@
-"""Runs PyTorch for `weft bench gpu`: reads one JSON command per line, answers each with one line of JSON."""
+"""Runs PyTorch for `weft bench gpu` and `weft bench regulation`: reads one JSON command per line, answers each with one line of JSON."""
 import json
 import os
 import sys
@@ -86,16 +86,40 @@ class Engine:
         with self.torch.no_grad():
             subject = self.subject(command["model"], command["shape"])
             run = {"eager": lambda: subject.eager, "graph": subject.captured}[command["how"]]()
-            for _ in range(command["warm_up"]):
-                run()
+            return {"ms": self.times(run, command)}
+
+    def mix(self, command):
+        """Times until all models of a mix have ended: their graphs one after another, or each in a stream of its own."""
+        torch = self.torch
+        with torch.no_grad():
+            # Models of which there are several have memory of their own.
+            models = [(model["model"], model["shape"]) for model in command["models"]]
+            replays = [Subject(torch, name, self.network(name), shape).captured() for name, shape in models]
+            streams = [torch.cuda.Stream() for _ in replays]
+
+            def in_turns():
+                for replay in replays:
+                    replay()
+
+            def side_by_side():
+                for replay, stream in zip(replays, streams):
+                    with torch.cuda.stream(stream):
+                        replay()
+
+            return {"ms": self.times({"turns": in_turns, "streams": side_by_side}[command["how"]], command)}
+
+    def times(self, run, command):
+        """Milliseconds of single runs, each waited for, after some that do not count."""
+        for _ in range(command["warm_up"]):
+            run()
+        self.torch.cuda.synchronize()
+        times = []
+        for _ in range(command["runs"]):
+            start = time.perf_counter()
+            run()
             self.torch.cuda.synchronize()
-            times = []
-            for _ in range(command["runs"]):
-                start = time.perf_counter()
-                run()
-                self.torch.cuda.synchronize()
-                times.append((time.perf_counter() - start) * 1e3)
-            return {"ms": times}
+            times.append((time.perf_counter() - start) * 1e3)
+        return times
 
 
 def main():
@@ -108,6 +132,8 @@ def main():
                 answer = {"version": engine.torch.__version__}
             elif command["do"] == "measure":
                 answer = engine.measure(command)
+            elif command["do"] == "mix":
+                answer = engine.mix(command)
             else:
                 raise ValueError(f"unknown command {command['do']}")
         except Exception as error:

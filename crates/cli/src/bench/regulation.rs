@@ -1,38 +1,56 @@
 //! `weft bench regulation`: mixes of different models, regulated and in other ways.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::{Value as Json, json};
+use weft_engine::regulation::{Outcome, Way};
 use weft_scheduler::regulate::Strategy;
 
-use super::statistics::geometric_mean;
+use super::gpu::torch::Torch;
+use super::peer;
+use super::statistics::{geometric_mean, median};
 use crate::device::{DeviceOptions, OpenDevice};
 use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::progress;
-use crate::regulation::{Budget, MixedModel, Outcome, Subject, Way, outcome_json, regulate};
+use crate::regulation::{Budget, MixedModel, Place, Subject, outcome_json};
 use crate::table::Table;
 
-/// The mixes where none is named.
-const MIXES: [&str; 4] = [
+/// The mixes of a GPU where none is named.
+const GPU_MIXES: &[&str] = &[
     "resnet50+vgg16+mobilenet_v3_large",
     "resnet50+resnet18+bert_base",
     "vgg16+resnet18+mobilenet_v2",
     "resnet50+vgg16+mobilenet_v3_large+bert_base+densenet121",
 ];
 
+/// The mixes of a CPU where none is named.
+const CPU_MIXES: &[&str] =
+    &["resnet18+mobilenet_v2", "resnet18+minilm_l6", "resnet18+minilm_l6+mobilenet_v3_large"];
+
+/// The batch of every model where none is given.
+const GPU_BATCH: usize = 8;
+const CPU_BATCH: usize = 1;
+
+const ABOUT: &str = "\
+Each mix is searched from the beginning: schedules in the tuning database are not
+used, and none are kept there. `weft regulate` does both.";
+
 #[derive(Args)]
+#[command(after_help = ABOUT)]
 pub(crate) struct Options {
-    /// Mixes: models of the zoo joined by +
+    /// Mixes: models of the zoo joined by + [default: four of three to five models on a GPU, three of two and three on a CPU]
     mixes: Vec<String>,
     #[command(flatten)]
     device: DeviceOptions,
-    /// The batch of every model
-    #[arg(long, default_value_t = 8)]
-    batch: usize,
+    /// How many cores of a CPU the mixes have [default: all]
+    #[arg(long, value_name = "COUNT")]
+    cores: Option<usize>,
+    /// The batch of every model [default: 8 on a GPU, 1 on a CPU]
+    #[arg(long)]
+    batch: Option<usize>,
     /// How long to search for each mix, in seconds, after its steps were timed
     #[arg(long, value_name = "SECONDS", default_value_t = 20.0)]
     budget: f64,
@@ -46,50 +64,63 @@ pub(crate) struct Options {
     kernels: KernelOptions,
     #[command(flatten)]
     dimensions: DimensionOptions,
+    /// Run the same models in PyTorch on a GPU too, as CUDA graphs: one after another and in streams; `WEFT_PYTHON` names a Python
+    /// with torch, torchvision and transformers
+    #[arg(long)]
+    torch: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// Runs of PyTorch that do not count, and those that a median is taken of.
+const TORCH_RUNS: (usize, usize) = (5, 51);
+
+/// What became of a mix.
+struct Found {
+    mix: String,
+    outcome: Outcome,
+    torch: Option<TorchTimes>,
+}
+
+/// How long PyTorch takes for it, in milliseconds.
+struct TorchTimes {
+    in_turns_ms: f64,
+    in_streams_ms: f64,
+}
+
 pub(crate) fn run(options: &Options) -> Result<()> {
-    ensure!(options.batch > 0, "--batch must be at least 1");
+    ensure!(options.batch != Some(0), "--batch must be at least 1");
     ensure!(options.budget > 0.0, "--budget must be more than 0");
-    let OpenDevice::Cuda(device) = options.device.open_choosing(options.kernels)? else {
-        bail!("mixes are regulated on GPUs; give --device cuda");
+    let opened = options.device.open_choosing(options.kernels)?;
+    ensure!(
+        !options.torch || matches!(opened, OpenDevice::Cuda(_)),
+        "--torch compares on a GPU; give --device cuda"
+    );
+    let mut torch = options.torch.then(|| Torch::start(&peer::python())).transpose()?;
+    let units = opened.first_units(options.cores)?;
+    let precision = opened.precision().name();
+    let on = opened.in_words(&units);
+    let (usual, usual_batch) = match &opened {
+        OpenDevice::Cpu(_) => (CPU_MIXES, CPU_BATCH),
+        OpenDevice::Cuda(_) => (GPU_MIXES, GPU_BATCH),
     };
-    let device = Arc::new(device);
-    let strategy = match options.coordinate_descent {
-        true => Strategy::CoordinateDescent,
-        false => Strategy::Descents,
-    };
-    let budget =
-        Budget { time: Duration::from_secs_f64(options.budget), strategy, rounds: options.rounds };
-    let mixes: Vec<String> = match options.mixes.is_empty() {
-        true => MIXES.map(String::from).to_vec(),
-        false => options.mixes.clone(),
-    };
-    let mut outcomes = Vec::new();
-    for mix in &mixes {
-        let model = |name: &str| MixedModel { name: format!("zoo:{name}"), batch: options.batch };
-        let models: Vec<MixedModel> = mix.split('+').map(model).collect();
-        let mut subject = Subject::new(&device, &models, &options.dimensions)?;
-        let start = Instant::now();
-        let timed = subject.timed()?;
-        let outcome = regulate(&mut subject, &timed, budget, start.elapsed())?;
-        progress::note(format!("{mix}: regulated {:.3} ms", outcome.time_us(Way::Regulated) / 1e3));
-        outcomes.push((mix, outcome));
-    }
+    let batch = options.batch.unwrap_or(usual_batch);
+    let place = Place { device: opened.as_device(), units: &units };
+    let outcomes = outcomes(options, usual, batch, place, torch.as_mut())?;
     progress::clear();
     if options.json {
-        let values: Vec<Json> = outcomes.iter().map(|(mix, outcome)| value(mix, outcome)).collect();
+        let values: Vec<Json> = outcomes.iter().map(value).collect();
         println!("{}", serde_json::to_string_pretty(&values)?);
         return Ok(());
     }
+    let at_once = outcomes.first().map_or("at once", |found| found.outcome.name(Way::AtOnce));
     let mut table = Table::new([
         "mix",
         "one after another, ms",
-        "streams",
+        at_once,
         "even partitions",
+        "coordinate descent",
         "regulated",
         "x one after another",
         "x better other",
@@ -98,13 +129,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "run",
         "settled, s",
     ]);
-    for (mix, outcome) in &outcomes {
+    for Found { mix, outcome, .. } in &outcomes {
         let ms = |way: Way| format!("{:.3}", outcome.time_us(way) / 1e3);
         table.row([
             mix.to_string(),
             ms(Way::InTurns),
-            ms(Way::Streams),
+            ms(Way::AtOnce),
             ms(Way::EvenPartitions),
+            format!("{:.3}", outcome.coordinate_descent_us / 1e3),
             ms(Way::Regulated),
             format!("{:.2}", gain(outcome)),
             format!("{:.2}", gain_over_better(outcome)),
@@ -114,15 +146,82 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             format!("{:.1}", outcome.settled().as_secs_f64()),
         ]);
     }
-    println!("batch {}, {}:", options.batch, device.precision().name());
+    println!("batch {batch}, {precision}, on {on}:");
     println!("{}", table.render());
     let means = [gain, gain_over_better]
-        .map(|gain| geometric_mean(&outcomes.iter().map(|(_, of)| gain(of)).collect::<Vec<_>>()));
+        .map(|gain| outcomes.iter().map(|found| gain(&found.outcome)).collect::<Vec<f64>>())
+        .map(|gains| geometric_mean(&gains));
     println!(
-        "geometric means: {:.2} times one after another, {:.2} times the better of streams and even partitions",
+        "geometric means: {:.2} times one after another, {:.2} times the better of {at_once} and even partitions",
         means[0], means[1]
     );
+    if let Some(torch) = torch {
+        println!("{}", beside_torch(&outcomes, &torch.version));
+    }
     Ok(())
+}
+
+/// The same mixes in PyTorch.
+fn beside_torch(outcomes: &[Found], version: &str) -> String {
+    let mut table =
+        Table::new(["mix", "graphs one after another, ms", "in streams", "regulated", "x better"]);
+    for Found { mix, outcome, torch } in outcomes {
+        let Some(TorchTimes { in_turns_ms, in_streams_ms }) = torch else { continue };
+        let regulated_ms = outcome.time_us(Way::Regulated) / 1e3;
+        table.row([
+            mix.to_string(),
+            format!("{in_turns_ms:.3}"),
+            format!("{in_streams_ms:.3}"),
+            format!("{regulated_ms:.3}"),
+            format!("{:.2}", in_turns_ms.min(*in_streams_ms) / regulated_ms),
+        ]);
+    }
+    format!("PyTorch {version}, CUDA graphs, f16:\n{}", table.render())
+}
+
+/// What became of each mix.
+fn outcomes(
+    options: &Options,
+    usual: &[&str],
+    batch: usize,
+    place: Place<'_>,
+    mut torch: Option<&mut Torch>,
+) -> Result<Vec<Found>> {
+    let strategy = match options.coordinate_descent {
+        true => Strategy::CoordinateDescent,
+        false => Strategy::Descents,
+    };
+    let budget =
+        Budget { time: Duration::from_secs_f64(options.budget), strategy, rounds: options.rounds };
+    let mixes: Vec<String> = match options.mixes.is_empty() {
+        true => usual.iter().map(|mix| mix.to_string()).collect(),
+        false => options.mixes.clone(),
+    };
+    let mut outcomes = Vec::new();
+    for mix in mixes {
+        let model = |name: &str| MixedModel { name: format!("zoo:{name}"), batch };
+        let models: Vec<MixedModel> = mix.split('+').map(model).collect();
+        let subject = Subject::new(&models, &options.dimensions, place, budget)?;
+        let input_shapes = subject.input_shapes().to_vec();
+        let outcome = subject.regulated(None)?;
+        progress::note(format!("{mix}: regulated {:.3} ms", outcome.time_us(Way::Regulated) / 1e3));
+        let torch = match &mut torch {
+            Some(torch) => Some(torch_times(torch, &mix, &input_shapes)?),
+            None => None,
+        };
+        outcomes.push(Found { mix, outcome, torch });
+    }
+    Ok(outcomes)
+}
+
+fn torch_times(torch: &mut Torch, mix: &str, input_shapes: &[Vec<usize>]) -> Result<TorchTimes> {
+    progress::show(format!("{mix} in PyTorch"));
+    let shapes = input_shapes.iter().map(Vec::as_slice);
+    let models: Vec<(&str, &[usize])> = mix.split('+').zip(shapes).collect();
+    let mut median_ms = |is_in_streams| {
+        Ok::<f64, anyhow::Error>(median(&torch.mix_times_ms(&models, is_in_streams, TORCH_RUNS)?))
+    };
+    Ok(TorchTimes { in_turns_ms: median_ms(false)?, in_streams_ms: median_ms(true)? })
 }
 
 fn gain(outcome: &Outcome) -> f64 {
@@ -130,12 +229,15 @@ fn gain(outcome: &Outcome) -> f64 {
 }
 
 fn gain_over_better(outcome: &Outcome) -> f64 {
-    let better = outcome.time_us(Way::Streams).min(outcome.time_us(Way::EvenPartitions));
+    let better = outcome.time_us(Way::AtOnce).min(outcome.time_us(Way::EvenPartitions));
     better / outcome.time_us(Way::Regulated)
 }
 
-fn value(mix: &str, outcome: &Outcome) -> Json {
+fn value(Found { mix, outcome, torch }: &Found) -> Json {
     let mut value = outcome_json(outcome);
+    if let Some(TorchTimes { in_turns_ms, in_streams_ms }) = torch {
+        value["torch_ms"] = json!({"one_after_another": in_turns_ms, "streams": in_streams_ms});
+    }
     value["mix"] = json!(mix);
     value["gain"] = json!(gain(outcome));
     value["gain_over_better"] = json!(gain_over_better(outcome));

@@ -11,7 +11,7 @@ pub(super) fn quantile(samples: &[f64], share: f64) -> f64 {
 }
 
 /// The middle sample.
-pub(crate) fn median(samples: &[f64]) -> f64 {
+pub(super) fn median(samples: &[f64]) -> f64 {
     quantile(samples, 0.5)
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod regulate;
+pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod top;

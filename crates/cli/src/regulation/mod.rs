@@ -1,10 +1,9 @@
-//! Regulation of a mix on a real device: its models are timed step by step, schedules are searched by what that predicts, and the
-//! best of them are run.
+//! Regulation of mixes that are named on the command line: reading their models, and what became of them for machines.
 
+mod circumstances;
 mod outcome;
-mod regulator;
 mod subject;
 
-pub(crate) use outcome::{Outcome, Way, outcome_json};
-pub(crate) use regulator::{Budget, regulate};
-pub(crate) use subject::{MixedModel, Subject};
+pub(crate) use circumstances::Circumstances;
+pub(crate) use outcome::outcome_json;
+pub(crate) use subject::{Budget, MixedModel, Place, Subject};

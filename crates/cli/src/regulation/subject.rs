@@ -1,27 +1,16 @@
-//! Models of a mix on a GPU: timed step by step, and run by any schedule.
+//! A mix as it is named on the command line, while it is regulated.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use weft_cuda::{CompiledMix, CudaDevice, CudaMix, CudaSegment};
-use weft_device::UnitSet;
+use anyhow::{Context, Result, ensure};
+use weft_device::{Device, MixMember, UnitSet};
+use weft_engine::regulation::{Outcome, RegulatedModel, Regulation, RegulationOptions, likeness};
 use weft_ir::Value;
-use weft_scheduler::regulate::{Mix, MixModel, MixSchedule, Segment, StepTimes};
-use weft_scheduler::{Span, UnitMask};
+use weft_scheduler::MAX_UNITS;
+use weft_scheduler::regulate::{Mix, Stages, Strategy};
 
-use crate::bench::median;
 use crate::model_file::{self, DimensionOptions};
-use crate::outputs::difference;
 use crate::progress;
-
-/// Numbers of units that steps are timed on, as far as there are so many; all of them besides.
-const TIMED_UNITS: [u32; 7] = [1, 2, 3, 4, 6, 8, 11];
-
-/// Runs that a median is taken of.
-const RUNS: usize = 11;
-
-/// How far results may be from those of a model alone, whose kernels differ.
-const TOLERANCE: f64 = 2e-2;
 
 /// A model of a mix as it is asked for.
 #[derive(Clone, Debug)]
@@ -30,149 +19,108 @@ pub(crate) struct MixedModel {
     pub(crate) batch: usize,
 }
 
-/// A mix on a device.
+/// What a mix has of a device.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) device: &'a dyn Device,
+    pub(crate) units: &'a UnitSet,
+}
+
+/// How long is searched, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) time: Duration,
+    pub(crate) strategy: Strategy,
+    pub(crate) rounds: usize,
+}
+
+/// A mix that is timed and searched.
 pub(crate) struct Subject {
-    mix: CudaMix,
+    regulation: Regulation,
+    rounds: usize,
     names: Vec<String>,
-    inputs: Vec<Vec<Value>>,
-    /// What each unit of schedules is on the device.
-    units: Vec<UnitSet>,
+    input_shapes: Vec<Vec<usize>>,
+    likeness: String,
 }
 
 impl Subject {
+    /// Reads models, and has them prepared for a device.
     pub(crate) fn new(
-        device: &Arc<CudaDevice>,
         models: &[MixedModel],
         dimensions: &DimensionOptions,
+        Place { device, units }: Place<'_>,
+        budget: Budget,
     ) -> Result<Self> {
-        let (mut loaded, mut inputs) = (Vec::new(), Vec::new());
+        let (mut members, mut regulated) = (Vec::new(), Vec::new());
         for (place, MixedModel { name, batch }) in models.iter().enumerate() {
             progress::show(format!("loading {name}"));
             let graph = model_file::load(&model_file::resolve(name)?)?;
             let shapes = dimensions.shapes(&graph, *batch)?;
-            inputs.push(model_file::random_values(&graph, &shapes, place as u64)?);
-            loaded.push((device.load_with_precision(name, &graph, device.precision()), shapes));
+            let inputs = model_file::random_values(&graph, &shapes, place as u64)?;
+            members.push(MixMember { model: device.load(name, &graph)?, shapes });
+            regulated.push(RegulatedModel { name: format!("{name} b{batch}"), inputs });
         }
-        progress::show("preparing models".to_string());
-        let mix = CudaMix::new(device, loaded)?;
-        let names = models.iter().map(|model| format!("{} b{}", model.name, model.batch)).collect();
-        let subject = Self { mix, names, inputs, units: units(device) };
-        for (model, inputs) in subject.inputs.iter().enumerate() {
-            subject.mix.write_inputs(model, inputs)?;
-        }
-        Ok(subject)
+        let likeness = likeness(&members);
+        let names = regulated.iter().map(|model| model.name.clone()).collect();
+        let input_shapes = regulated.iter().map(input_shape).collect();
+        progress::show("preparing models");
+        let mix = device.mix(&members, units).context("this device runs no mixes")??;
+        ensure!(
+            mix.units().len() <= MAX_UNITS as usize,
+            "a mix has at most {MAX_UNITS} units; give --cores"
+        );
+        let Budget { time, strategy, rounds } = budget;
+        // Nobody else waits for the device.
+        let options = RegulationOptions { time, strategy, piece: Duration::MAX };
+        let regulation = Regulation::new(mix, regulated, options)?;
+        Ok(Self { regulation, rounds, names, input_shapes, likeness })
     }
 
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    fn unit_count(&self) -> u32 {
-        self.units.len() as u32
+    /// The shape of each model's first input; none where it has no inputs.
+    pub(crate) fn input_shapes(&self) -> &[Vec<usize>] {
+        &self.input_shapes
+    }
+
+    /// What of the models decides how long they take.
+    pub(crate) fn likeness(&self) -> &str {
+        &self.likeness
+    }
+
+    /// How many units schedules share out.
+    pub(crate) fn unit_count(&self) -> u32 {
+        self.regulation.unit_count()
     }
 
     /// Times the steps of all models.
-    pub(crate) fn timed(&mut self) -> Result<Mix> {
-        let unit_count = self.unit_count();
-        let counts = TIMED_UNITS.into_iter().filter(|&count| count < unit_count);
-        let counts: Vec<u32> = counts.chain([unit_count]).collect();
-        let mut models = Vec::new();
-        for model in 0..self.names.len() {
-            let mut timed = Vec::new();
-            for &count in &counts {
-                progress::show(format!(
-                    "timing {} on {count} of {unit_count} units",
-                    self.names[model]
-                ));
-                let mask = UnitMask::range(0, count);
-                let steps = self.mix.time_steps_us(model, &self.device_units(mask))?;
-                let whole = 0..steps.len();
-                let segment = Segment { model, steps: whole, units: mask };
-                let whole = self.time_us(&MixSchedule { segments: vec![segment] })?;
-                let steps = steps.into_iter().map(Span::from_us).collect();
-                timed.push(StepTimes { units: count, steps, whole: Span::from_us(whole) });
-            }
-            models.push(MixModel::new(&self.names[model], &timed, unit_count)?);
+    pub(crate) fn timed(&mut self) -> Result<&Mix> {
+        while self.regulation.timed().is_none() {
+            self.advance()?;
         }
-        Ok(Mix::new(models, unit_count)?)
+        self.regulation.timed().context("the steps are not timed")
     }
 
-    /// The median time of a schedule, in microseconds.
-    pub(crate) fn time_us(&mut self, schedule: &MixSchedule) -> Result<f64> {
-        let compiled = self.compile(schedule)?;
-        self.median_us(&compiled)
-    }
-
-    pub(crate) fn median_us(&self, compiled: &CompiledMix) -> Result<f64> {
-        // The first warms up.
-        self.mix.run_us(compiled)?;
-        let times =
-            (0..RUNS).map(|_| Ok(self.mix.run_us(compiled)?)).collect::<Result<Vec<f64>>>()?;
-        Ok(median(&times))
-    }
-
-    pub(crate) fn compile(&mut self, schedule: &MixSchedule) -> Result<CompiledMix> {
-        let waits = schedule.dependencies();
-        let segments = schedule.segments.iter().zip(waits);
-        let segments: Vec<CudaSegment> = segments
-            .map(|(segment, waits)| CudaSegment {
-                model: segment.model,
-                steps: segment.steps.clone(),
-                units: self.device_units(segment.units),
-                waits,
-            })
-            .collect();
-        Ok(self.mix.compile(&segments)?)
-    }
-
-    /// All models at once on all units, each in a stream of its own, as the hardware likes.
-    pub(crate) fn streams(&mut self) -> Result<CompiledMix> {
-        let all = self.device_units(UnitMask::range(0, self.unit_count()));
-        let segment = |model: usize| CudaSegment {
-            model,
-            steps: 0..self.mix.report(model).steps.len(),
-            units: all.clone(),
-            waits: Vec::new(),
-        };
-        let segments: Vec<CudaSegment> = (0..self.names.len()).map(segment).collect();
-        Ok(self.mix.compile(&segments)?)
-    }
-
-    /// Runs a schedule once, and compares its results with those of each model alone.
-    pub(crate) fn check(&self, compiled: &CompiledMix) -> Result<()> {
-        let mut expected = Vec::new();
-        for (model, inputs) in self.inputs.iter().enumerate() {
-            expected.push(self.mix.run_alone(model, inputs)?);
+    /// Searches for a schedule, and compares it with other ways. What is known of the mix from earlier is run first, and stays
+    /// where nothing faster is found.
+    pub(crate) fn regulated(mut self, known: Option<Stages>) -> Result<Outcome> {
+        self.timed()?;
+        if let Some(known) = known {
+            self.regulation.offer(known);
         }
-        self.mix.run_us(compiled)?;
-        for (model, expected) in expected.iter().enumerate() {
-            let outputs = self.mix.read_outputs(model)?;
-            for (expected, actual) in expected.iter().zip(&outputs) {
-                let error = difference(expected, actual)?;
-                ensure!(
-                    error <= TOLERANCE,
-                    "{} is off by {error:.1e} in the mix",
-                    self.names[model]
-                );
-            }
-        }
-        Ok(())
+        while self.advance()? {}
+        Ok(self.regulation.finish(self.rounds)?)
     }
 
-    fn device_units(&self, mask: UnitMask) -> UnitSet {
-        mask.iter().flat_map(|unit| self.units[unit as usize].iter()).collect()
+    fn advance(&mut self) -> Result<bool> {
+        progress::show(self.regulation.progress());
+        Ok(self.regulation.advance()?)
     }
 }
 
-/// The device's units, with what is left over of the SMs, which cannot run every kernel by itself, as part of the last.
-fn units(device: &CudaDevice) -> Vec<UnitSet> {
-    let all = device.layout().all();
-    let mut units: Vec<Vec<usize>> = all.iter().map(|unit| vec![unit]).collect();
-    if units.len() > 1 {
-        let last = units.pop().unwrap_or_default();
-        if let Some(before) = units.last_mut() {
-            before.extend(last);
-        }
-    }
-    units.into_iter().map(|units| units.into_iter().collect()).collect()
+fn input_shape(model: &RegulatedModel) -> Vec<usize> {
+    let first = model.inputs.first().and_then(Value::tensor);
+    first.map_or_else(Vec::new, |tensor| tensor.shape().to_vec())
 }

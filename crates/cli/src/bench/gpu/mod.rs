@@ -11,7 +11,7 @@ mod options;
 mod rig;
 mod running;
 mod switching;
-mod torch;
+pub(super) mod torch;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value as Json, json};

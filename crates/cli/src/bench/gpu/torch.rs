@@ -30,15 +30,15 @@ impl How {
 }
 
 /// A running PyTorch. It builds what it is asked to time, and keeps it.
-pub(super) struct Torch {
+pub(in crate::bench) struct Torch {
     peer: Peer,
     /// Its version.
-    pub(super) version: String,
+    pub(in crate::bench) version: String,
 }
 
 impl Torch {
     /// Starts it; fails where Python or PyTorch are not there, or PyTorch finds no GPU.
-    pub(super) fn start(python: &str) -> Result<Self> {
+    pub(in crate::bench) fn start(python: &str) -> Result<Self> {
         let (peer, hello) = Peer::start(python, SCRIPT, PACKAGES)?;
         let version = hello["version"].as_str().unwrap_or("of unknown version").to_string();
         Ok(Self { peer, version })
@@ -55,6 +55,23 @@ impl Torch {
     ) -> Result<Vec<f64>> {
         let answer = self.peer.ask(&json!({
             "do": "measure", "model": model, "shape": shape, "how": how.name(), "warm_up": warm_up, "runs": runs,
+        }))?;
+        times(&answer).with_context(|| format!("PyTorch's answer has no times: {answer}"))
+    }
+
+    /// How long the graphs of a mix take in milliseconds until all have ended, each run waited for: one after another, or each in
+    /// a stream of its own.
+    pub(in crate::bench) fn mix_times_ms(
+        &mut self,
+        models: &[(&str, &[usize])],
+        is_in_streams: bool,
+        (warm_up, runs): (usize, usize),
+    ) -> Result<Vec<f64>> {
+        let models = models.iter().map(|(model, shape)| json!({"model": model, "shape": shape}));
+        let models: Vec<Json> = models.collect();
+        let how = if is_in_streams { "streams" } else { "turns" };
+        let answer = self.peer.ask(&json!({
+            "do": "mix", "models": models, "how": how, "warm_up": warm_up, "runs": runs,
         }))?;
         times(&answer).with_context(|| format!("PyTorch's answer has no times: {answer}"))
     }

@@ -28,6 +28,7 @@ impl<'a> Serving<'a> {
             corrections: demands.iter().map(|demand| demand.slowdown).collect(),
             spreads: vec![world.noise; demands.len()],
             present: None,
+            rounds: None,
         };
         let found = task.solve();
         let late_share = task.late_share(&found.layout);
@@ -190,6 +191,7 @@ mod tests {
             corrections: vec![1.0; demands.len()],
             spreads: vec![0.0; demands.len()],
             present: None,
+            rounds: None,
         };
         let found = LayoutFound {
             layout: Layout::new(sizes.to_vec()),

@@ -1,43 +1,56 @@
 //! `weft regulate`: the schedule by which a known mix of models ends soonest.
 
+mod kept;
 mod mix_file;
 mod picture;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use serde_json::json;
+use weft_engine::regulation::{Outcome, Way};
 use weft_scheduler::Span;
-use weft_scheduler::regulate::{Mix, Stages, Strategy};
+use weft_scheduler::regulate::{Form, Segment, Stages, Strategy};
 
-use crate::device::{DeviceOptions, OpenDevice};
+use crate::device::DeviceOptions;
 use crate::duration;
 use crate::files;
 use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::progress;
-use crate::regulation::{Budget, Outcome, Subject, Way, outcome_json, regulate};
+use crate::regulation::{Budget, Circumstances, Place, Subject, outcome_json};
 use crate::table::Table;
+use kept::{DatabaseOptions, Kept};
 use picture::Shown;
 
 /// Rounds in which all ways have their turns.
 const ROUNDS: usize = 9;
 
+const ABOUT: &str = "\
+What is found is kept in the tuning database, for the models at their shapes, the
+number of units and the platform. The next search for the same mix runs it first
+and goes on from there; it is replaced by what is faster in the same run.";
+
 #[derive(Args)]
+#[command(after_help = ABOUT)]
 pub(crate) struct Options {
     /// The mix: a TOML file with a table [[models]] for each, with model = "zoo:NAME" or an ONNX file, batch and count
     mix: PathBuf,
     #[command(flatten)]
     device: DeviceOptions,
+    /// How many cores of a CPU the mix has [default: all]
+    #[arg(long, value_name = "COUNT")]
+    cores: Option<usize>,
     /// How long to search, after the steps of all models were timed
     #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "20s")]
     budget: Span,
     /// Search by coordinate descent from even shares, as the paper does, and not from many beginnings
     #[arg(long)]
     coordinate_descent: bool,
+    #[command(flatten)]
+    database: DatabaseOptions,
     #[command(flatten)]
     kernels: KernelOptions,
     #[command(flatten)]
@@ -55,37 +68,42 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let models = mix_file::read(&options.mix)?;
-    let OpenDevice::Cuda(device) = options.device.open_choosing(options.kernels)? else {
-        bail!("mixes are regulated on GPUs so far; give --device cuda");
-    };
-    let device = Arc::new(device);
-    let mut subject = Subject::new(&device, &models, &options.dimensions)?;
-    let start = Instant::now();
-    let mix = subject.timed()?;
+    let opened = options.device.open_choosing(options.kernels)?;
+    let units = opened.first_units(options.cores)?;
     let strategy = match options.coordinate_descent {
         true => Strategy::CoordinateDescent,
         false => Strategy::Descents,
     };
     let time = Duration::from_secs_f64(options.budget.seconds());
     let budget = Budget { time, strategy, rounds: ROUNDS };
-    let outcome = regulate(&mut subject, &mix, budget, start.elapsed())?;
+    let place = Place { device: opened.as_device(), units: &units };
+    let mut subject = Subject::new(&models, &options.dimensions, place, budget)?;
+    let circumstances = Circumstances::of(&opened, options.kernels.mark());
+    let key = circumstances.key(subject.likeness(), subject.unit_count());
+    let kept = options.database.look_up(key)?;
+    let known = kept.stages(subject.timed()?);
+    let names = subject.names().to_vec();
+    let outcome = subject.regulated(known)?;
     progress::clear();
-    let names = subject.names();
-    draw(options, &mix, &outcome, names)?;
+    kept.keep(&outcome)?;
+    draw(options, &outcome, &names)?;
     if options.json {
         let mut value = outcome_json(&outcome);
         value["models"] = json!(names);
+        value["known_since_unix_ms"] = json!(kept.since_unix_ms(&outcome));
         println!("{}", serde_json::to_string_pretty(&value)?);
         return Ok(());
     }
-    println!("{}", summary(&mix, &outcome));
+    println!("{}", summary(&outcome, &kept));
     Ok(())
 }
 
-fn draw(options: &Options, mix: &Mix, outcome: &Outcome, names: &[String]) -> Result<()> {
+fn draw(options: &Options, outcome: &Outcome, names: &[String]) -> Result<()> {
+    let mix = &outcome.mix;
     let turns = Stages::in_turns(mix).schedule(mix);
     let turns_timeline = turns.timeline(mix);
-    let title = |way: Way| format!("{}: {:.3} ms measured", way.name(), outcome.time_us(way) / 1e3);
+    let title =
+        |way: Way| format!("{}: {:.3} ms measured", outcome.name(way), outcome.time_us(way) / 1e3);
     let shown = [
         Shown { title: title(Way::InTurns), schedule: &turns, timeline: &turns_timeline },
         Shown {
@@ -98,19 +116,30 @@ fn draw(options: &Options, mix: &Mix, outcome: &Outcome, names: &[String]) -> Re
         files::write(path, &picture::svg(&shown, names, mix.unit_count()))?;
     }
     if let Some(path) = &options.trace {
-        files::write(path, &picture::trace(&shown, names).to_string())?;
+        files::write(path, &picture::trace(&shown, names, mix.unit_count()).to_string())?;
     }
     Ok(())
 }
 
-fn summary(mix: &Mix, outcome: &Outcome) -> String {
-    let mut segments = Table::new(["model", "steps", "units", "from, us", "to, us"]);
+fn how(segment: &Segment) -> String {
+    let Form { chunks, until } = segment.form;
+    match (segment.is_filler, segment.steps.start < until) {
+        (true, _) => "fills what others leave".to_string(),
+        (false, false) => "at once".to_string(),
+        (false, true) if segment.steps.end <= until => format!("{chunks} chunks"),
+        (false, true) => format!("{chunks} chunks until {until}"),
+    }
+}
+
+fn summary(outcome: &Outcome, kept: &Kept) -> String {
+    let mut segments = Table::new(["model", "steps", "units", "how", "from, us", "to, us"]);
     for (segment, (begin, end)) in outcome.schedule.segments.iter().zip(&outcome.timeline.segments)
     {
         segments.row([
-            mix.models()[segment.model].name().to_string(),
+            outcome.mix.models()[segment.model].name().to_string(),
             format!("{} to {}", segment.steps.start, segment.steps.end),
             segment.units.len().to_string(),
+            how(segment),
             format!("{:.0}", begin.us()),
             format!("{:.0}", end.us()),
         ]);
@@ -119,12 +148,14 @@ fn summary(mix: &Mix, outcome: &Outcome) -> String {
     for way in Way::ALL {
         let gain = outcome.time_us(way) / outcome.time_us(Way::Regulated);
         let ms = outcome.time_us(way) / 1e3;
-        ways.row([way.name().to_string(), format!("{ms:.3}"), format!("{gain:.2}")]);
+        ways.row([outcome.name(way).to_string(), format!("{ms:.3}"), format!("{gain:.2}")]);
     }
     format!(
-        "{}\n{}\npredicted {:.3} ms; {} schedules predicted, {} run; within 2 % of the best after {:.1} s, after {:.1} s of timing steps",
+        "{}\n{}\ncoordinate descent by predictions alone: {:.3} ms\nschedule {}\npredicted {:.3} ms; {} schedules predicted, {} run; within 2 % of the best after {:.1} s, after {:.1} s of timing steps",
         segments.render(),
         ways.render(),
+        outcome.coordinate_descent_us / 1e3,
+        kept.origin(outcome),
         outcome.predicted_us / 1e3,
         outcome.evaluated,
         outcome.measured,

@@ -1,6 +1,7 @@
 //! Schedules of a mix as drawings: units down, time to the right, for people and for Perfetto.
 
 use serde_json::{Value as Json, json};
+use weft_scheduler::Span;
 use weft_scheduler::regulate::{MixSchedule, Segment, Timeline};
 
 use crate::palette::colour;
@@ -24,7 +25,10 @@ pub(super) struct Shown<'a> {
 pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> String {
     let longest = shown.iter().map(|one| one.timeline.makespan.us()).fold(1.0, f64::max);
     let x = |us: f64| LEFT + us / longest * WIDTH;
-    let band = f64::from(unit_count) * UNIT_HEIGHT;
+    let height = |schedule: &MixSchedule| {
+        let fillers = schedule.segments.iter().filter(|segment| segment.is_filler).count();
+        f64::from(unit_count + fillers as u32) * UNIT_HEIGHT
+    };
     let mut drawing = Drawing::default();
     for (model, name) in names.iter().enumerate() {
         let (column, row) = ((model % 4) as f64, (model / 4) as f64);
@@ -37,8 +41,8 @@ pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> Str
     for Shown { title, schedule, timeline } in shown {
         let bold = TextStyle { is_bold: true, ..TextStyle::plain(Anchor::Start) };
         drawing.styled_text(bold, (LEFT, top + TITLE_HEIGHT - 10.0), title);
-        let first = top + TITLE_HEIGHT;
-        for (segment, (begin, end)) in schedule.segments.iter().zip(&timeline.segments) {
+        let (first, band) = (top + TITLE_HEIGHT, height(schedule));
+        for (segment, rows, (begin, end)) in rows(schedule, timeline, unit_count) {
             let about = format!(
                 "{}: steps {} to {} on {} units, {:.0} to {:.0} us",
                 names[segment.model],
@@ -48,8 +52,8 @@ pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> Str
                 begin.us(),
                 end.us()
             );
-            for unit in segment.units.iter() {
-                let y = first + f64::from(unit) * UNIT_HEIGHT;
+            for row in rows {
+                let y = first + f64::from(row) * UNIT_HEIGHT;
                 let corners = ((x(begin.us()), y + 0.5), (x(end.us()), y + UNIT_HEIGHT - 0.5));
                 drawing.rectangle(colour(segment.model).hex, corners.0, corners.1, &about);
             }
@@ -69,6 +73,26 @@ pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> Str
     drawing.finish(LEFT + WIDTH + 50.0, top + 10.0)
 }
 
+/// Each segment with the rows that it is drawn in: those of its units, or one of its own below them where it fills what others
+/// leave.
+fn rows<'a>(
+    schedule: &'a MixSchedule,
+    timeline: &'a Timeline,
+    unit_count: u32,
+) -> impl Iterator<Item = (&'a Segment, Vec<u32>, &'a (Span, Span))> {
+    let mut next = unit_count;
+    schedule.segments.iter().zip(&timeline.segments).map(move |(segment, span)| {
+        let rows = match segment.is_filler {
+            true => {
+                next += 1;
+                vec![next - 1]
+            }
+            false => segment.units.iter().collect(),
+        };
+        (segment, rows, span)
+    })
+}
+
 /// A round distance of which about eight fit.
 fn tick_us(longest: f64) -> f64 {
     let least = longest / 8.0;
@@ -80,21 +104,23 @@ fn tick_us(longest: f64) -> f64 {
         .unwrap_or(least)
 }
 
-/// The same as trace events: each schedule is a process, each unit a track.
-pub(super) fn trace(shown: &[Shown<'_>], names: &[String]) -> Json {
+/// The same as trace events: each schedule is a process, each unit a track, and so is each model that fills.
+pub(super) fn trace(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> Json {
     let mut events = Vec::new();
     for (process, Shown { title, schedule, timeline }) in shown.iter().enumerate() {
         events.push(
             json!({"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}}),
         );
-        for (Segment { model, steps, units }, (begin, end)) in
-            schedule.segments.iter().zip(&timeline.segments)
-        {
-            for unit in units.iter() {
+        for (segment, rows, (begin, end)) in rows(schedule, timeline, unit_count) {
+            let Segment { model, steps, units, form, is_filler } = segment;
+            for row in rows {
                 events.push(json!({
-                    "ph": "X", "pid": process, "tid": unit, "name": names[*model],
+                    "ph": "X", "pid": process, "tid": row, "name": names[*model],
                     "ts": begin.us(), "dur": end.us() - begin.us(),
-                    "args": {"first_step": steps.start, "end_step": steps.end, "units": units.len()},
+                    "args": {
+                        "first_step": steps.start, "end_step": steps.end, "units": units.len(),
+                        "chunks": form.chunks, "fills": is_filler,
+                    },
                 }));
             }
         }
@@ -104,16 +130,21 @@ pub(super) fn trace(shown: &[Shown<'_>], names: &[String]) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use weft_scheduler::{Span, UnitMask};
+    use std::ops::Range;
+
+    use weft_scheduler::UnitMask;
+    use weft_scheduler::regulate::Form;
 
     use super::*;
 
+    fn segment(model: usize, steps: Range<usize>, units: UnitMask) -> Segment {
+        Segment { model, steps, form: Form::WHOLE, units, is_filler: false }
+    }
+
     #[test]
     fn every_segment_is_drawn_on_each_of_its_units() {
-        let segments = vec![
-            Segment { model: 0, steps: 0..3, units: UnitMask::range(0, 2) },
-            Segment { model: 1, steps: 0..4, units: UnitMask::range(2, 1) },
-        ];
+        let segments =
+            vec![segment(0, 0..3, UnitMask::range(0, 2)), segment(1, 0..4, UnitMask::range(2, 1))];
         let spans = [(0.0, 50.0), (0.0, 80.0)].map(|(a, b)| (Span::from_us(a), Span::from_us(b)));
         let timeline =
             Timeline { segments: spans.to_vec(), makespan: Span::from_us(80.0), idle_unit_us: 0.0 };
@@ -123,7 +154,7 @@ mod tests {
         let drawing = svg(&shown, &names, 3);
         assert_eq!(drawing.matches("a: steps 0 to 3 on 2 units").count(), 2);
         assert_eq!(drawing.matches("b &lt;c&gt;: steps 0 to 4").count(), 1);
-        let events = trace(&shown, &names);
+        let events = trace(&shown, &names, 3);
         assert_eq!(events["traceEvents"].as_array().unwrap().len(), 1 + 3);
     }
 

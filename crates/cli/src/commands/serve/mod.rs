@@ -4,6 +4,7 @@ mod listening;
 mod logging;
 mod open_files;
 mod opening;
+mod schedules;
 mod signals;
 mod sources;
 mod watching;
@@ -76,6 +77,9 @@ pub(crate) struct Options {
     /// Serve models that differ in their weights alone apart from each other, whatever weft.toml says
     #[arg(long)]
     no_groups: bool,
+    /// Run requests for different models that come together one after another, whatever weft.toml says
+    #[arg(long)]
+    no_regulation: bool,
     /// Threads that carry connections [default: one for every four cores]
     #[arg(long, value_name = "COUNT")]
     io_threads: Option<NonZeroUsize>,

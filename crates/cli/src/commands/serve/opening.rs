@@ -8,20 +8,25 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use weft_cuda::Precision;
 use weft_device::{TunableDevice, UnitSet};
-use weft_engine::{Engine, EngineDevice};
+use weft_engine::{Engine, EngineDevice, KnownSchedules};
 use weft_repository::{DeviceKind, DeviceSettings, Settings};
 use weft_scheduler::{ProfileSet, ProfiledDevice, policies};
 use weft_server::{Loader, ModelTable, ProfileStore};
 use weft_tuner::tenant::HostDevice;
 
 use super::Options;
+use super::schedules::DatabaseSchedules;
 use crate::commands::profile::bandwidth;
 use crate::device::{DeviceName, DeviceOptions, OpenDevice, SharedDevice};
 use crate::progress;
+use crate::regulation::Circumstances;
 use crate::tuning::TunedKernels;
 
 /// Of a machine's memory, what models may take where nothing is said: the rest is for everything else that runs there.
 const DEFAULT_SHARE_OF_MEMORY: f64 = 0.8;
+
+/// How kernels are chosen where nothing was tuned, as schedules of mixes are kept by.
+const KERNELS: &str = "estimated";
 
 /// What serves.
 pub(super) struct Opened {
@@ -46,6 +51,13 @@ pub(super) fn open(
         None => bandwidth::bytes_per_s(None, &device)?,
     };
     let units = units(&device, settings.device.units)?;
+    // On a GPU nobody is surprised by what has not been measured there.
+    let is_usual = matches!(device, OpenDevice::Cpu(_));
+    let is_regulated = settings.server.regulation.unwrap_or(is_usual) && !options.no_regulation;
+    let schedules = is_regulated.then(|| -> Arc<dyn KnownSchedules> {
+        let circumstances = Circumstances::of(&device, KERNELS);
+        Arc::new(DatabaseSchedules { database: options.tuning.database(), circumstances })
+    });
     let precision_of_device = device.precision();
     let SharedDevice { device, tunable, load } = device.into_shared();
     let about = device.description();
@@ -72,6 +84,7 @@ pub(super) fn open(
         memory_bytes: budget_bytes,
         // The policies to compare with know no background.
         uses_background: known.name == "weft",
+        schedules,
     };
     let engine = Engine::start(on, Box::new(move |served| known.make(served)), table)?;
     let profiled = ProfiledDevice {

@@ -2,7 +2,6 @@
 
 mod check;
 mod message;
-mod mps;
 mod options;
 mod report;
 mod supervisor;

@@ -11,12 +11,12 @@ use weft_tuner::report::{ProgressReport, SizeReport};
 use weft_tuner::session::{Part, Shard};
 
 use super::message::Message;
-use super::mps::Mps;
 use super::options::{Options, Role};
 use super::report;
 use super::view::View;
 use super::watching::START_AGAIN;
 use crate::BAD_INPUT;
+use crate::mps::PrivateMps;
 
 /// What becomes of processes that have said all there is to say.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Event {
 pub(super) fn run(options: &Options) -> Result<ExitCode> {
     // This process outlives an interruption: those that tune end, and it says what they found.
     let _runtime = ignore_interruptions()?;
-    let mps = options.mps.then(Mps::start).transpose()?;
+    let mps = options.mps.then(PrivateMps::start).transpose()?;
     let mut supervisor = Supervisor { options, mps, view: View::new(), restarts: 0 };
     let one = Shard::default();
     // The service ends with this process, and not before those that use it.
@@ -73,7 +73,7 @@ fn ignore_interruptions() -> Result<tokio::runtime::Runtime> {
 
 struct Supervisor<'a> {
     options: &'a Options,
-    mps: Option<Mps>,
+    mps: Option<PrivateMps>,
     view: View,
     restarts: usize,
 }

@@ -6,17 +6,19 @@ use serde_json::{Value as Json, json};
 use weft_device::Platform;
 use weft_tuner::database::{Choice, Database, TaskKey};
 
-use super::{counted, is_called};
+use super::{counted, is_called, schedules};
 use crate::table::Table;
 use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples:
   weft tuning dump
+  weft tuning dump --schedules
   weft tuning dump --chip h200 --json | jq '.choices[] | select(.gain > 2)'
 
 The gain is the time of the kernel that is taken where nothing is known, over the
-time of the one that was picked.";
+time of the one that was picked; of a schedule, the time of the models one after
+another over the time of the mix.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -24,12 +26,18 @@ pub(crate) struct Options {
     /// Only for chips with this in their name
     #[arg(long, value_name = "TEXT")]
     chip: Option<String>,
+    /// Show the schedules of mixes: models, units, time, gain against one after another, age
+    #[arg(long)]
+    schedules: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(database: &Database, options: &Options) -> Result<()> {
+    if options.schedules {
+        return schedules::dump(database, options.chip.as_deref(), options.json);
+    }
     let mut choices = database.recorded_choices()?;
     if let Some(chip) = &options.chip {
         choices.retain(|(task, _)| is_called(&task.platform, chip));

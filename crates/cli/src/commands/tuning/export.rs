@@ -16,7 +16,7 @@ Examples:
   weft tuning export | gzip > tuning.jsonl.gz
 
 The first line says what the file is and how many records it has; every other one
-is a record: what came of a candidate, or what was picked.";
+is a record: what came of a candidate, what was picked, or the schedule of a mix.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

@@ -43,7 +43,7 @@ fn described(database: &Database, size_bytes: u64, summaries: &[PlatformSummary]
     let size = bytes(usize::try_from(size_bytes).unwrap_or(usize::MAX));
     let place = format!("{}, {size}", database.path().display());
     if summaries.is_empty() {
-        return format!("{place}\n\nnothing is in it yet: `weft tune` fills it");
+        return format!("{place}\n\nnothing is in it yet: `weft tune` and `weft regulate` fill it");
     }
     let mut table = Table::new([
         "chip",
@@ -56,6 +56,7 @@ fn described(database: &Database, size_bytes: u64, summaries: &[PlatformSummary]
         "failed",
         "hung",
         "crashed",
+        "schedules",
         "last",
     ]);
     for summary in summaries {
@@ -68,6 +69,7 @@ fn described(database: &Database, size_bytes: u64, summaries: &[PlatformSummary]
             summary.failed,
             summary.hung,
             summary.crashed,
+            summary.schedules,
         ];
         let platform = &summary.platform;
         let names = [platform.chip.clone(), platform.driver.clone(), platform.kernels.clone()];
@@ -90,6 +92,7 @@ fn report(database: &Database, size_bytes: u64, summaries: &[PlatformSummary]) -
             "failed": summary.failed,
             "hung": summary.hung,
             "crashed": summary.crashed,
+            "schedules": summary.schedules,
             "newest_unix_ms": summary.newest_unix_ms,
         })
     };

@@ -15,8 +15,8 @@ Examples:
   weft tuning merge worker-*.db --database all.db
 
 Of two results for the same candidate the one that was measured with more care
-stays, then the newer one; of two choices, the newer one. A wrong result always
-stays. The order of the databases makes no difference, and they are not changed.";
+stays, then the newer one; of two choices or schedules, the newer one. A wrong
+result always stays. The order of the databases makes no difference, and they are not changed.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

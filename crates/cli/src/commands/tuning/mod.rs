@@ -7,6 +7,7 @@ mod import;
 mod list;
 mod merge;
 mod prune;
+mod schedules;
 
 use std::path::PathBuf;
 
@@ -36,7 +37,7 @@ pub(crate) struct Options {
 enum Command {
     /// Show where the database lies and how much it knows of each platform, and check that it is whole
     List(list::Options),
-    /// Show what was picked: operator, partition size, candidate, time, gain against untuned
+    /// Show what was picked: operator, partition size, candidate, time, gain against untuned; or the schedules of mixes
     Dump(dump::Options),
     /// Write everything as lines of JSON
     Export(export::Options),

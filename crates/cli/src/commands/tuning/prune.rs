@@ -44,8 +44,9 @@ pub(super) fn run(database: &Database, options: &Options) -> Result<()> {
         true => (database.rehearse_prune(&what)?, "would be forgotten"),
         false => (database.prune(&what)?, "forgotten"),
     };
-    let Pruned { trials, choices } = pruned;
-    let text = format!("{} and {} {verb}", counted(trials, "trial"), counted(choices, "choice"));
+    let Pruned { trials, choices, schedules } = pruned;
+    let (trials, choices) = (counted(trials, "trial"), counted(choices, "choice"));
+    let text = format!("{trials}, {choices} and {} {verb}", counted(schedules, "schedule"));
     Ok(terminal::print(&text)?)
 }
 
