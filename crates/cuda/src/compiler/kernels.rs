@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::Compiler;
+use super::load_gate::{LoadGate, Timing};
 use crate::driver::{Context, CudaError, Kernel};
 use crate::launch::KernelSource;
 
@@ -16,6 +17,7 @@ pub struct Kernels {
     compiler: Arc<Compiler>,
     loaded: Mutex<HashMap<KernelSource, Arc<Kernel>>>,
     in_work: InWork,
+    gate: LoadGate,
 }
 
 /// The kernels that threads are compiling by themselves.
@@ -57,12 +59,23 @@ impl Drop for Turn<'_> {
 impl Kernels {
     /// None yet; they are compiled by `compiler` and loaded onto the GPU of `context`.
     pub fn new(context: Arc<Context>, compiler: Arc<Compiler>) -> Self {
-        Self { context, compiler, loaded: Mutex::default(), in_work: InWork::default() }
+        Self {
+            context,
+            compiler,
+            loaded: Mutex::default(),
+            in_work: InWork::default(),
+            gate: LoadGate::default(),
+        }
     }
 
     /// The compiler.
     pub fn compiler(&self) -> &Compiler {
         &self.compiler
+    }
+
+    /// Keeps kernels from being loaded while something is timed; whoever holds it must ask for none that is not loaded.
+    pub(crate) fn time(&self) -> Timing<'_> {
+        self.gate.time()
     }
 
     /// Compiles and loads all that are not loaded yet, on many threads; the first error in the order asked for ends
@@ -102,8 +115,8 @@ impl Kernels {
     }
 
     fn load(&self, source: &KernelSource, code: &[u8]) -> Result<Arc<Kernel>, CudaError> {
-        let kernel = Kernel::load(&self.context, code, source.entry_point())
-            .map_err(|error| self.explain_mismatch(error))?;
+        let load = || Kernel::load(&self.context, code, source.entry_point());
+        let kernel = self.gate.load(load).map_err(|error| self.explain_mismatch(error))?;
         let kernel = Arc::new(kernel);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if loaded.len() >= MAX_LOADED_KERNELS {

@@ -4,6 +4,7 @@ mod cache;
 mod frame;
 mod helpers;
 mod kernels;
+mod load_gate;
 mod nvrtc;
 mod program;
 

@@ -31,7 +31,8 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// Loads machine code for this GPU, and finds the kernel `entry` in it.
+    /// Loads machine code for this GPU now, and not at the first launch, and finds the kernel `entry` in it. The driver waits for all
+    /// that the GPU has been given.
     pub fn load(context: &Arc<Context>, code: &[u8], entry: &str) -> Result<Self, CudaError> {
         let name = CString::new(entry)
             .map_err(|_| CudaError::Refused(format!("'{entry}' is no name of a kernel")))?;
@@ -70,6 +71,7 @@ impl Kernel {
         kernel.static_shared_bytes =
             kernel.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         kernel.allow_all_shared_memory()?;
+        kernel.load_into_current()?;
         Ok(kernel)
     }
 

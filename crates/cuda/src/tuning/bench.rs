@@ -39,6 +39,7 @@ const CONTROL_SAMPLES: usize = 21;
 pub(super) struct CudaBench {
     /// Keeps the partition in being.
     lane: Arc<Lane>,
+    gpu: Arc<Gpu>,
     /// Not the stream that batches run in, so that they wait for no trial.
     stream: Stream,
     memory: TrialMemory,
@@ -60,6 +61,7 @@ impl CudaBench {
                 .map(|_| Event::with_timing(&stream))
                 .collect::<Result<_, _>>()?,
             lane,
+            gpu: gpu.clone(),
             stream,
         };
         bench.control_alone_us = bench.time_control()?;
@@ -131,6 +133,7 @@ impl CudaBench {
     /// Times work in samples between which the control kernel runs. All is given to the stream at once, so that it does
     /// not matter when the host gets its turn.
     fn time(&self, work: &[BoundWork], effort: Duration) -> Result<Measurement, CudaError> {
+        let _timing = self.gpu.kernels.time();
         let stream = &self.stream;
         let marks = &self.marks;
         marks[0].record(stream)?;

@@ -11,6 +11,10 @@ const JUDGED_TRIALS: usize = 12;
 /// From how many rows on a model is followed from the start of a search.
 const INFORMED_ROWS: usize = 128;
 
+/// What noise leaves of a model's error at least, where it is as large: noise is estimated, too, and a device that many share is
+/// full of it.
+const LEAST_ERROR: f64 = 0.02;
+
 /// How much the operator's own measurements count against the model, in rows.
 const CORRECTION_WEIGHT: f64 = 2.0;
 
@@ -87,7 +91,8 @@ impl Forecast {
         let slowest = self.errors.iter().copied().fold(0.0, f64::max);
         let squares: f64 = self.errors.iter().map(|error| error * error).sum();
         let square = (squares - slowest * slowest) / (JUDGED_TRIALS - 1) as f64;
-        let unexplained = (square - self.noise * self.noise).max(0.0);
+        let least = square.min(LEAST_ERROR * LEAST_ERROR);
+        let unexplained = (square - self.noise * self.noise).max(least);
         (self.errors.len() == JUDGED_TRIALS).then(|| unexplained.sqrt())
     }
 }

@@ -7,7 +7,7 @@ use weft_device::Trial;
 
 use super::TuneError;
 use super::compile_queue::{CompileQueue, Taking};
-use super::measure::{Finished, code_of};
+use super::measure::Finished;
 use super::measure_queue::MeasureQueue;
 use super::task::Task;
 
@@ -27,7 +27,7 @@ pub(super) fn compile(
         spent += start.elapsed();
         from.finish(&claim);
         match compiled {
-            Ok(()) => to.push(job, code_of(tasks, job)),
+            Ok(()) => to.push(job),
             Err(error) => {
                 let trial = Trial::Failed(error.to_string());
                 // Nobody listens any more where the session has ended.

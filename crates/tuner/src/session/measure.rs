@@ -30,7 +30,7 @@ impl Job {
     }
 }
 
-/// What has to be compiled and loaded for a job.
+/// What has to be compiled for a job.
 pub(super) fn code_of(tasks: &[Task], job: Job) -> Option<Code> {
     tasks[job.task].operator.candidates()[job.candidate].code
 }
@@ -63,7 +63,7 @@ impl Measuring<'_> {
         bench: &mut dyn Bench,
         finished: &Sender<Result<Finished, TuneError>>,
     ) {
-        while let Some(job) = self.from.pop(number) {
+        while let Some(job) = self.from.pop() {
             let trial = self.try_on(bench, job);
             let is_lost = trial.is_err();
             let ended = trial.map(|trial| Finished { job, bench: Some(number), trial });

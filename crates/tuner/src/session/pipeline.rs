@@ -39,7 +39,7 @@ impl Pipeline<'_> {
 
     /// Has a candidate tried that is compiled.
     pub(super) fn measure(&self, job: Job) {
-        self.to_measure.push(job, code_of(self.tasks, job));
+        self.to_measure.push(job);
     }
 }
 
