@@ -11,6 +11,7 @@ use crate::bandwidth;
 use crate::compiler::Helpers;
 use crate::driver::{Context, StreamPriority};
 use crate::gpu::{Gpu, GpuMemory};
+use crate::known_plans::KnownPlans;
 use crate::mix::CudaMix;
 use crate::model::CudaModel;
 use crate::options::CudaOptions;
@@ -76,6 +77,7 @@ impl CudaDevice {
             graph: graph.clone(),
             precision,
             weights: WeightStore::new(Arc::new(memory)),
+            plans: KnownPlans::default(),
             gpu: self.gpu.clone(),
         })
     }

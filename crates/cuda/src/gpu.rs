@@ -1,7 +1,7 @@
 //! What all models and partitions of one GPU share.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use weft_device::{DeviceError, KernelChoices, UnitSet};
 
@@ -13,6 +13,13 @@ use crate::measure::Measurements;
 use crate::options::CudaOptions;
 use crate::partition::Lane;
 use crate::vendor::VendorLibraries;
+
+/// The candidates that were found to be fastest, and how often others were found since the GPU was opened.
+#[derive(Clone, Default)]
+pub(crate) struct KnownChoices {
+    pub(crate) choices: Option<Arc<dyn KernelChoices>>,
+    pub(crate) version: u64,
+}
 
 /// One GPU in use.
 pub(crate) struct Gpu {
@@ -27,7 +34,7 @@ pub(crate) struct Gpu {
     /// For inputs and outputs of groups.
     pub(crate) copies: Arc<HostCopies>,
     /// The candidates that were found to be fastest, where somebody has searched.
-    choices: Mutex<Option<Arc<dyn KernelChoices>>>,
+    choices: Mutex<KnownChoices>,
     /// The lanes in use: partitions over the same units share theirs.
     lanes: Mutex<HashMap<(UnitSet, StreamPriority), Weak<Lane>>>,
 }
@@ -52,12 +59,17 @@ impl Gpu {
 
     /// The candidates that plans take from now on.
     pub(crate) fn use_choices(&self, choices: Arc<dyn KernelChoices>) {
-        *self.choices.lock().unwrap_or_else(PoisonError::into_inner) = Some(choices);
+        let mut known = self.lock_choices();
+        *known = KnownChoices { choices: Some(choices), version: known.version + 1 };
     }
 
     /// The candidates that plans take, where some are known.
-    pub(crate) fn known_choices(&self) -> Option<Arc<dyn KernelChoices>> {
-        self.choices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn known_choices(&self) -> KnownChoices {
+        self.lock_choices().clone()
+    }
+
+    fn lock_choices(&self) -> MutexGuard<'_, KnownChoices> {
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lane of a set of units.

@@ -18,6 +18,7 @@ mod group;
 mod host_copies;
 mod io_memory;
 mod kernels;
+mod known_plans;
 mod launch;
 pub mod library;
 mod library_call;

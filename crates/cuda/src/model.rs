@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use weft_device::{DeviceError, LoadedModel};
-use weft_ir::Graph;
+use weft_ir::{Graph, OptimizedGraph};
 
 use crate::Precision;
 use crate::gpu::Gpu;
+use crate::known_plans::KnownPlans;
 use crate::weights::WeightStore;
 
 /// A loaded model. Its weights come onto the GPU when it is first prepared, once for all partitions.
@@ -15,6 +16,7 @@ pub struct CudaModel {
     pub(crate) graph: Graph,
     pub(crate) precision: Precision,
     pub(crate) weights: WeightStore,
+    pub(crate) plans: KnownPlans,
     pub(crate) gpu: Arc<Gpu>,
 }
 
@@ -31,6 +33,14 @@ impl CudaModel {
     ) -> Result<&'a Self, DeviceError> {
         let own = model.as_any().downcast_ref::<Self>().filter(|own| Arc::ptr_eq(&own.gpu, gpu));
         own.ok_or_else(|| DeviceError::ForeignModel { model: model.name().to_string() })
+    }
+
+    /// Its graph for inputs of exactly these shapes.
+    pub(crate) fn specialised(&self, shapes: &[Vec<usize>]) -> Result<OptimizedGraph, DeviceError> {
+        self.graph.specialise(shapes).map_err(|source| DeviceError::Model {
+            model: self.name.clone(),
+            source: Box::new(source),
+        })
     }
 
     /// The size of its weights on the GPU.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_device::{
-    DeviceError, Executable, GroupMember, LoadedModel, NewGroup, Partition, UnitSet,
+    DeviceError, Executable, GroupMember, KernelChoices, LoadedModel, NewGroup, Partition, UnitSet,
 };
 
 use crate::Chip;
@@ -12,6 +12,7 @@ use crate::driver::{GrowableBuffer, PartitionContext, Stream};
 use crate::executable::CudaExecutable;
 use crate::gpu::Gpu;
 use crate::group::CudaGroup;
+use crate::known_plans::PlanKey;
 use crate::library_call::LibrarySet;
 use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
@@ -88,6 +89,9 @@ impl CudaPartition {
         let prepared = self
             .plan(model, shapes)
             .and_then(|plan| CudaExecutable::new(&model.name, plan, &self.gpu, self.lane.clone()));
+        if prepared.is_err() {
+            model.plans.forget();
+        }
         // Forms of candidates that were not chosen, and all of them where something failed on the way.
         model.weights.release_unused();
         prepared
@@ -108,11 +112,24 @@ impl CudaPartition {
         model: &CudaModel,
         shapes: &[Vec<usize>],
     ) -> Result<ExecutionPlan, DeviceError> {
-        let graph = model.graph.specialise(shapes).map_err(|source| DeviceError::Model {
-            model: model.name.clone(),
-            source: Box::new(source),
-        })?;
         let known = self.gpu.known_choices();
+        let key = PlanKey {
+            shapes: shapes.to_vec(),
+            sm_count: self.sm_count(),
+            entries: None,
+            choices: known.version,
+        };
+        let make = || self.new_plan(model, shapes, known.choices);
+        Ok(model.plans.get_or_make(key, make)?.plan.clone())
+    }
+
+    fn new_plan(
+        &self,
+        model: &CudaModel,
+        shapes: &[Vec<usize>],
+        known: Option<Arc<dyn KernelChoices>>,
+    ) -> Result<ExecutionPlan, DeviceError> {
+        let graph = model.specialised(shapes)?;
         let choosing = match (self.gpu.options.choice, &known) {
             (Choice::Estimated, Some(choices)) => {
                 Choosing::Known { choices: &**choices, sm_count: self.sm_count() }
@@ -150,6 +167,7 @@ impl CudaPartition {
             choosing,
         };
         let plan = build(&graph, &target);
+        model.weights.forget_hashed();
         // What is on the device need not be held of the model's file.
         let constants = model.graph.values().iter().filter_map(|value| value.constant.as_ref());
         for bytes in constants.filter_map(|tensor| tensor.source_bytes()) {

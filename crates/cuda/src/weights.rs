@@ -24,6 +24,9 @@ struct Key {
 pub struct WeightStore {
     memory: Arc<dyn WeightMemory>,
     known: Mutex<HashMap<Key, Arc<Slot>>>,
+    /// What was hashed since something was last released, by where its elements lie, which they do as long as it is here: the plans
+    /// of a group ask for the same ones.
+    hashed: Mutex<HashMap<usize, (Tensor, u128)>>,
 }
 
 /// Where weights will be; who makes them holds the lock, so that nobody makes them a second time.
@@ -36,7 +39,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl WeightStore {
     /// An empty store that puts weights into `memory`.
     pub fn new(memory: Arc<dyn WeightMemory>) -> Self {
-        Self { memory, known: Mutex::default() }
+        Self { memory, known: Mutex::default(), hashed: Mutex::default() }
     }
 
     /// `tensor` in the form that `make` gives it, made and copied to the device unless it is there already. `form`
@@ -49,7 +52,7 @@ impl WeightStore {
     ) -> Result<Arc<DeviceWeights>, DeviceError> {
         let elements =
             tensor.elements::<f32>().map_err(|error| DeviceError::Failed(error.to_string()))?;
-        let content = xxh3_128(bytemuck::cast_slice(elements));
+        let content = self.content(tensor, elements);
         self.get_or_store(Key { content, len: elements.len(), form }, || Ok(make(elements)))
     }
 
@@ -73,14 +76,32 @@ impl WeightStore {
         self.get_or_store(key, || Ok(encoded(storage)?.into_owned()))
     }
 
+    fn content(&self, tensor: &Tensor, elements: &[f32]) -> u128 {
+        let place = elements.as_ptr() as usize;
+        if let Some((known, content)) = locked(&self.hashed).get(&place)
+            && known.shape().iter().product::<usize>() == elements.len()
+        {
+            return *content;
+        }
+        let content = xxh3_128(bytemuck::cast_slice(elements));
+        locked(&self.hashed).insert(place, (tensor.clone(), content));
+        content
+    }
+
     /// Frees the forms that no plan uses: those of candidates that were not chosen.
     pub fn release_unused(&self) {
+        self.forget_hashed();
         locked(&self.known).retain(|_, slot| {
             // One that nobody else knows of is not being made.
             let is_idle = Arc::strong_count(slot) == 1;
             let is_used = || locked(slot).as_ref().is_some_and(|one| Arc::strong_count(one) > 1);
             !is_idle || is_used()
         });
+    }
+
+    /// Lets go of tensors that were asked for.
+    pub(crate) fn forget_hashed(&self) {
+        locked(&self.hashed).clear();
     }
 
     fn get_or_store(
@@ -150,6 +171,27 @@ mod tests {
             }
         });
         assert_eq!((made.into_inner(), store.size_bytes()), (1, 7));
+    }
+
+    #[test]
+    fn tensors_are_held_until_something_is_released_and_told_apart_by_their_content() {
+        let store = WeightStore::new(Arc::new(NoMemory));
+        let make = |tensor: &Tensor| {
+            let bytes = |elements: &[f32]| bytemuck::cast_slice(elements).to_vec();
+            store.get_or_make(tensor, "form".to_string(), bytes).unwrap()
+        };
+        let kept = make(&Tensor::vector(vec![1.0f32; 64]));
+        for value in 0..100 {
+            // Where one is gone, another may lie in its place.
+            let tensor = Tensor::vector(vec![value as f32; 64]);
+            assert_eq!(Arc::ptr_eq(&kept, &make(&tensor)), value == 1, "{value}");
+            if value % 10 == 0 {
+                store.forget_hashed();
+            }
+        }
+        assert!(!locked(&store.hashed).is_empty());
+        store.release_unused();
+        assert!(locked(&store.hashed).is_empty());
     }
 
     #[test]

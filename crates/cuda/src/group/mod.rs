@@ -4,6 +4,7 @@
 mod executable;
 mod given;
 
+use std::cell::OnceCell;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use weft_ir::{OptimizedGraph, Value};
 use crate::choosing::Choosing;
 use crate::driver::CudaError;
 use crate::gpu::Gpu;
+use crate::known_plans::{KnownPlan, PlanKey};
 use crate::library_call::LibrarySet;
 use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
@@ -62,11 +64,12 @@ impl CudaGroup {
         let shapes = shapes.to_vec();
         let mut group =
             Self { gpu, lane, shapes, executables: Vec::new(), members: RwLock::default() };
-        let graph = group.specialised(model)?;
         let mut given = Vec::new();
+        let graph = OnceCell::new();
         for capacity in capacities(entries) {
-            let plan = group.plan(model, &graph, capacity)?;
-            given.push(group.given(&plan)?);
+            let known = group.plan(model, &graph, capacity)?;
+            given.push(group.given(&known.plan)?);
+            let plan = known.plan.clone();
             let executable =
                 EntryExecutable::new(&model.name, plan, capacity, &group.gpu, &group.lane)?;
             group.executables.push(executable);
@@ -76,14 +79,32 @@ impl CudaGroup {
         Ok((group, member))
     }
 
-    fn specialised(&self, model: &CudaModel) -> Result<OptimizedGraph, DeviceError> {
-        model.graph.specialise(&self.shapes).map_err(|source| DeviceError::Model {
-            model: model.name.clone(),
-            source: Box::new(source),
+    /// The plan of a model for so many entries. Its graph is specialised where one is made for the first time.
+    fn plan(
+        &self,
+        model: &CudaModel,
+        graph: &OnceCell<OptimizedGraph>,
+        capacity: usize,
+    ) -> Result<Arc<KnownPlan>, DeviceError> {
+        let key = PlanKey {
+            shapes: self.shapes.clone(),
+            sm_count: self.lane.partition.sm_count(),
+            entries: Some(capacity),
+            choices: 0,
+        };
+        model.plans.get_or_make(key, || {
+            let graph = match graph.get() {
+                Some(graph) => graph,
+                None => {
+                    let specialised = model.specialised(&self.shapes)?;
+                    graph.get_or_init(|| specialised)
+                }
+            };
+            self.new_plan(model, graph, capacity)
         })
     }
 
-    fn plan(
+    fn new_plan(
         &self,
         model: &CudaModel,
         graph: &OptimizedGraph,
@@ -117,15 +138,15 @@ impl CudaGroup {
     }
 
     fn member_of(&self, model: &CudaModel) -> Result<Member, DeviceError> {
-        let graph = self.specialised(model)?;
         let mut given = Vec::new();
+        let graph = OnceCell::new();
         for executable in &self.executables {
-            let plan = self.plan(model, &graph, executable.capacity)?;
-            if plan.structure() != executable.structure {
+            let known = self.plan(model, &graph, executable.capacity)?;
+            if known.structure() != executable.structure {
                 let problem = "it differs from the others of the group in more than its weights";
                 return Err(DeviceError::Failed(problem.to_string()).at(&model.name, None));
             }
-            given.push(self.given(&plan)?);
+            given.push(self.given(&known.plan)?);
         }
         Ok(Member { model: model.name.clone(), given })
     }
@@ -250,6 +271,9 @@ impl Group for CudaGroup {
     fn join(&self, model: &dyn LoadedModel) -> Result<GroupMember, DeviceError> {
         let model = CudaModel::of(model, &self.gpu)?;
         let member = self.member_of(model);
+        if member.is_err() {
+            model.plans.forget();
+        }
         model.weights.release_unused();
         Ok(self.put(member?))
     }

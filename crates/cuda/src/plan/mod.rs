@@ -35,6 +35,7 @@ use weft_ir::{Fact, ValueId};
 use crate::launch::DeviceWeights;
 
 /// One model at fixed shapes: what runs where, in order. Nothing in it depends on an address.
+#[derive(Clone, Default)]
 pub(crate) struct ExecutionPlan {
     pub(crate) stages: Vec<Stage>,
     /// What the caller gives.
@@ -83,6 +84,7 @@ impl ExecutionPlan {
 }
 
 /// One of the graph's required inputs.
+#[derive(Clone)]
 pub(crate) struct PlannedInput {
     pub(crate) name: String,
     /// What it must be.
@@ -92,6 +94,7 @@ pub(crate) struct PlannedInput {
 }
 
 /// Where an output is given back from.
+#[derive(Clone)]
 pub(crate) enum OutputSource {
     /// One of the output buffers, under the output's own shape.
     Device { buffer: usize, shape: Vec<usize> },

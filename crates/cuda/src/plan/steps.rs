@@ -10,6 +10,7 @@ use crate::launch::{Launch, TensorMap};
 use crate::library_call::LibraryCall;
 
 /// What runs in one go: consecutive device steps are one CUDA graph.
+#[derive(Clone)]
 pub(crate) enum Stage {
     Device(Vec<DeviceStep>),
     Host(HostStep),
@@ -40,6 +41,7 @@ impl Stage {
 }
 
 /// Launches that compute one task or convert one value.
+#[derive(Clone)]
 pub(crate) struct DeviceStep {
     /// None where there is nothing to compute, as for tensors without elements.
     pub(crate) launches: Vec<PlannedLaunch>,
@@ -48,6 +50,7 @@ pub(crate) struct DeviceStep {
 }
 
 /// A launch whose parameters have their places.
+#[derive(Clone)]
 pub(crate) struct PlannedLaunch {
     pub(crate) launch: Launch,
     /// One per argument of the launch.
@@ -84,6 +87,7 @@ impl Operand {
 }
 
 /// What the host does between two device stages.
+#[derive(Clone)]
 pub(crate) enum HostStep {
     /// Evaluates a node as its operator defines itself.
     Evaluate {
