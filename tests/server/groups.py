@@ -92,7 +92,8 @@ def flood(setting, server, each, slo_ms):
     rates = [each] * len(setting.names)
     result = {}
     for kind, of_first in (("even", each), ("flooded", FLOOD_TIMES * each)):
-        report = setting.load(server, *setting.asked([of_first, *rates[1:]], slo_ms), seed=7)
+        seconds = setting.options.flood_seconds
+        report = setting.load(server, *setting.asked([of_first, *rates[1:]], slo_ms), seconds=seconds, seed=7)
         others = {name: p99 for name, p99 in percentiles_ms(report, "p99").items() if name != setting.names[0]}
         in_time = [of["attainment"] for of in report["models"] if of["model"] != setting.names[0]]
         result[kind] = {"p99_ms": statistics.median(others.values()), "in_time": statistics.mean(in_time), "report": report}
@@ -115,6 +116,8 @@ def main():
     arguments.add_argument("--max-batch", type=int, default=8, help="of one model alone")
     arguments.add_argument("--seconds", type=float, default=3, help="of each run of the load")
     arguments.add_argument("--warm-up", type=float, default=0.5)
+    arguments.add_argument("--settle", type=float, default=0, help="seconds of load before anything is measured: layouts follow it")
+    arguments.add_argument("--flood-seconds", type=float, help="of each run with a flood or beside one [as the others]")
     arguments.add_argument("--connections", type=int, default=8)
     arguments.add_argument("--shared-memory", action=argparse.BooleanOptionalAction, default=True, help="tensors travel through it")
     arguments.add_argument("--json", help="where every report is written")
@@ -128,13 +131,22 @@ def main():
         print(f"{options.tenants} tenants of {options.model} on {options.device}: {alone:.3f} ms alone, objective {slo:.3f} ms", flush=True)
         carried, results = {}, {"solo_ms": alone, "slo_ms": slo, "search": {}, "flood": {}}
 
+        def settle(server):
+            """Has a server find its layout, under twice what one after another would answer."""
+            if options.settle > 0:
+                rates = [2 * first * FIRST_OF_FIND] * options.tenants
+                report = setting.load(server, *setting.asked(rates, slo), seconds=options.settle)
+                print(f"  settled for {options.settle:g} s: {report['attainment']:.2%} in time", flush=True)
+
         def search(server, name):
             best, steps = find(setting, server, lambda factor: setting.asked([first * factor] * options.tenants, slo))
             carried[name], results["search"][name] = best.due_per_s, [asdict(step) for step in steps]
 
         with setting.start(slo, False) as server:
+            settle(server)
             search(server, "apart")
         with setting.start(slo, True) as server:
+            settle(server)
             search(server, "groups")
             for share in FLOOD_SHARES:
                 results["flood"][share] = flood(setting, server, carried["groups"] * share / options.tenants, slo)

@@ -11,4 +11,4 @@ pub mod session;
 pub mod tenant;
 
 pub use experience::experience;
-pub use recorder::Recorder;
+pub use recorder::{Elsewhere, Recorder};

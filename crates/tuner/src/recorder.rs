@@ -1,9 +1,11 @@
 //! What a session finds, written to a tuning database as it is found.
 
+use std::time::Duration;
+
 use weft_device::Platform;
 
 use crate::database::{
-    self, Claim, Database, DatabaseError, Method, TaskKey, TrialRecord, unix_ms_now,
+    self, Claim, Database, DatabaseError, KnownTrial, Method, TaskKey, TrialRecord, unix_ms_now,
 };
 use crate::session::{self, Known, Task, TrialReport, TrialStage};
 
@@ -12,6 +14,15 @@ pub struct Recorder<'a> {
     database: &'a Database,
     /// In the session's order.
     keys: Vec<TaskKey>,
+}
+
+/// What is chosen for partitions of another size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Of those partitions.
+    pub size: usize,
+    /// For each task a candidate, and what it takes on partitions of the session's size.
+    pub chosen: Vec<Option<(usize, Duration)>>,
 }
 
 impl<'a> Recorder<'a> {
@@ -33,31 +44,54 @@ impl<'a> Recorder<'a> {
             let trials = self.database.known_trials(key)?;
             let candidates = task.operator.candidates();
             let place = |name: &str| candidates.iter().position(|one| one.name == name);
-            let is_elsewhere = |other: &TaskKey| {
-                other.platform == key.platform
-                    && other.operator == key.operator
-                    && other.partition_size != key.partition_size
-            };
-            let elsewhere = choices.iter().filter(|(other, _)| is_elsewhere(other));
+            let elsewhere = choices.iter().filter(|(other, _)| key.differs_in_size_from(other));
             let mut elsewhere: Vec<usize> =
                 elsewhere.filter_map(|(_, choice)| place(&choice.candidate)).collect();
             elsewhere.sort_unstable();
             elsewhere.dedup();
             let known = trials.iter().filter_map(|trial| {
                 let candidate = place(&trial.candidate)?;
-                let time = match (trial.is_banned(), trial.record.as_ref().map(|it| &it.outcome)) {
-                    (true, _) => None,
-                    (false, Some(database::Outcome::Measured(measurement))) => {
-                        Some(measurement.time)
-                    }
-                    (false, _) => return None,
-                };
-                Some(Known { candidate, time })
+                match trial.is_banned() {
+                    true => Some(Known { candidate, time: None }),
+                    false => trial.time().map(|time| Known { candidate, time: Some(time) }),
+                }
             });
             task.known = known.collect();
             task.chosen_elsewhere = elsewhere;
         }
         Ok(())
+    }
+
+    /// What is chosen for each other size of partition, the nearest first, as far as it was timed at this one.
+    pub fn elsewhere(&self, tasks: &[Task]) -> Result<Vec<Elsewhere>, DatabaseError> {
+        let choices = self.database.recorded_choices()?;
+        let mut found: Vec<Elsewhere> = Vec::new();
+        for (task, key) in self.keys.iter().enumerate() {
+            let candidates = tasks[task].operator.candidates();
+            let alike = choices.iter().filter(|(other, _)| key.differs_in_size_from(other));
+            let mut trials = None;
+            for (other, choice) in alike {
+                if trials.is_none() {
+                    trials = Some(self.database.known_trials(key)?);
+                }
+                let mut trials = trials.iter().flatten();
+                let trial = trials.find(|trial| trial.candidate == choice.candidate);
+                let time = trial.filter(|trial| !trial.is_banned()).and_then(KnownTrial::time);
+                let candidate = candidates.iter().position(|one| one.name == choice.candidate);
+                let (Some(time), Some(candidate)) = (time, candidate) else { continue };
+                let place = found.iter().position(|one| one.size == other.partition_size);
+                let place = place.unwrap_or_else(|| {
+                    let size = other.partition_size;
+                    found.push(Elsewhere { size, chosen: vec![None; tasks.len()] });
+                    found.len() - 1
+                });
+                found[place].chosen[task] = Some((candidate, time));
+            }
+        }
+        let size = self.keys.first().map_or(0, |key| key.partition_size) as f64;
+        let distance = |one: &Elsewhere| (one.size as f64 / size).ln().abs();
+        found.sort_by(|one, other| distance(one).total_cmp(&distance(other)));
+        Ok(found)
     }
 
     /// Notes that a candidate is about to be run; `false` where it must not be.

@@ -17,7 +17,7 @@ mod training;
 mod tuning;
 
 pub(crate) use gpu::median_us;
-pub(crate) use statistics::lower_quartile;
+pub(crate) use statistics::{geometric_mean, lower_quartile};
 pub(crate) use timing::Subject;
 
 use anyhow::Result;

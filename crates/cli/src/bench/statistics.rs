@@ -21,7 +21,7 @@ pub(crate) fn lower_quartile(samples: &[f64]) -> f64 {
 }
 
 /// The n-th root of the product; NaN without samples.
-pub(super) fn geometric_mean(samples: &[f64]) -> f64 {
+pub(crate) fn geometric_mean(samples: &[f64]) -> f64 {
     (samples.iter().map(|sample| sample.ln()).sum::<f64>() / samples.len() as f64).exp()
 }
 

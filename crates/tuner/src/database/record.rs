@@ -25,6 +25,15 @@ pub struct TaskKey {
     pub partition_size: usize,
 }
 
+impl TaskKey {
+    /// The other is the same operator on the same platform, on partitions of another size.
+    pub(crate) fn differs_in_size_from(&self, other: &Self) -> bool {
+        self.partition_size != other.partition_size
+            && self.operator == other.operator
+            && self.platform == other.platform
+    }
+}
+
 /// How a candidate was tried; the later one is trusted more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {

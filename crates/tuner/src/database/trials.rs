@@ -28,6 +28,14 @@ pub struct KnownTrial {
 }
 
 impl KnownTrial {
+    /// What one run took, where that was measured.
+    pub fn time(&self) -> Option<Duration> {
+        match &self.record.as_ref()?.outcome {
+            Outcome::Measured(measurement) => Some(measurement.time),
+            _ => None,
+        }
+    }
+
     /// It must not be tried again, nor used: it is wrong, cannot be run, or ends the processes that try it.
     pub fn is_banned(&self) -> bool {
         let is_measured = |record: &TrialRecord| matches!(record.outcome, Outcome::Measured(_));

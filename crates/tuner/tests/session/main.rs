@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use device::{FakeDevice, FakeOperator};
-use weft_device::{DeviceError, TunableDevice};
+use weft_device::{DeviceError, Measurement, Trial, TunableDevice};
 use weft_tuner::cost_model::TrainingRows;
 use weft_tuner::database::Database;
 use weft_tuner::search::{SearchOptions, Strategy};
 use weft_tuner::session::{
     Assignment, Choice, CompileBudget, Observer, Outcome, Part, Progress, Shard, Sharing, Silent,
-    Stop, Task, TrialReport, TuneError, TuneOptions, try_all, tune,
+    Stop, Task, TrialReport, TrialStage, TuneError, TuneOptions, try_all, tune,
 };
-use weft_tuner::{Recorder, experience};
+use weft_tuner::{Elsewhere, Recorder, experience};
 
 fn exhaustive() -> TuneOptions {
     let search = SearchOptions { strategy: Strategy::Exhaustive, ..SearchOptions::default() };
@@ -222,6 +222,41 @@ fn a_session_goes_on_where_another_ended_and_processes_share_the_work() {
     assert_eq!(choices.len(), 5);
 }
 
+#[test]
+fn what_is_chosen_for_other_sizes_is_told_with_what_it_takes_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(&folder.path().join("tuning.db")).unwrap();
+    let platform = FakeDevice::new(4).platform();
+    let tasks: Vec<Task> = (0..3).map(|seed| FakeOperator::landscape(seed, 30).task()).collect();
+    let us = Duration::from_micros;
+    let choose = |size: usize, candidates: [usize; 3]| {
+        let recorder = Recorder::new(&database, &platform, size, &tasks);
+        for (task, candidate) in candidates.into_iter().enumerate() {
+            let choice = Choice { candidate, time: us(7), untuned_time: us(9), trials: 1 };
+            recorder.chosen(&tasks, task, &choice).unwrap();
+        }
+    };
+    choose(4, [1, 1, 1]);
+    choose(16, [2, 3, 4]);
+    choose(5, [5, 6, 7]);
+    let here = Recorder::new(&database, &platform, 4, &tasks);
+    assert_eq!(here.elsewhere(&tasks).unwrap(), [], "nothing was timed here");
+    let tried = |task: usize, candidate: usize, trial: Trial| {
+        let (stage, bench) = (TrialStage::Screened, 0);
+        assert!(here.starting(&tasks, task, candidate).unwrap());
+        here.tried(&tasks, &TrialReport { task, candidate, stage, bench, trial }).unwrap();
+    };
+    let measured = |time| Trial::Measured(Measurement { time, spread: 0.0, interference: 1.0 });
+    tried(0, 2, measured(us(11)));
+    tried(1, 3, measured(us(12)));
+    tried(2, 7, measured(us(13)));
+    tried(1, 6, Trial::Wrong { error: 1.0 });
+    let elsewhere = here.elsewhere(&tasks).unwrap();
+    let near = Elsewhere { size: 5, chosen: vec![None, None, Some((7, us(13)))] };
+    let far = Elsewhere { size: 16, chosen: vec![Some((2, us(11))), Some((3, us(12))), None] };
+    assert_eq!(elsewhere, [near, far], "the nearest first, and nothing that is wrong here");
+}
+
 /// Writes down what a session finds.
 struct Recording<'a> {
     recorder: &'a Recorder<'a>,
@@ -277,7 +312,7 @@ fn a_batch_of_trials_comes_back_in_order() {
     let trials = try_all(&device, assignment, 4, &asked, &exhaustive()).unwrap();
     for ((task, candidate), trial) in asked.into_iter().zip(trials) {
         let operator = tasks[task].operator.as_any().downcast_ref::<FakeOperator>().unwrap();
-        let weft_device::Trial::Measured(measurement) = trial else { panic!("{trial:?}") };
+        let Trial::Measured(measurement) = trial else { panic!("{trial:?}") };
         assert_eq!(measurement.time, operator.time(candidate));
     }
 }

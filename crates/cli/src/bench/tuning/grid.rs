@@ -62,9 +62,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let sizes = sizes(options, &device)?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut sets: Vec<Arc<dyn KernelChoices>> = Vec::new();
+    let counted_in = device.counted_in();
     for &size in &sizes {
-        progress::show(format!("tuning for {size} {}", device.counted_in()));
-        sets.push(Arc::new(tuned_set(options, &device, size, folder.path())?));
+        progress::show(format!("tuning for {size} {counted_in}"));
+        tune(options, size, folder.path())?;
+    }
+    for &size in &sizes {
+        progress::show(format!("tuning for {size} {counted_in}, with what is known of others"));
+        tune(options, size, folder.path())?;
+    }
+    for &size in &sizes {
+        sets.push(Arc::new(OneSize { choices: choices(&device, folder.path())?, size }));
     }
     sets.push(Arc::new(KernelSet::default()));
     let grid = measure(options, &device, &sizes, &sets)?;
@@ -113,19 +121,20 @@ impl KernelChoices for OneSize {
     }
 }
 
-/// Tunes in a process of its own, as `weft tune` does, with one database for all sizes.
-fn tuned_set(
-    options: &Options,
-    device: &OpenDevice,
-    size: usize,
-    folder: &Path,
-) -> Result<OneSize> {
-    let database = folder.join("tuning.db");
-    let Options { selection, device: named, thoroughness, .. } = options;
-    child::report(child::command(selection, named, *thoroughness, Some(size), &database)?)?;
-    let database = Database::open_read_only(&database)?;
-    let choices = Choices::load(&database, &device.as_tunable().platform())?;
-    Ok(OneSize { choices, size })
+/// One database for all sizes.
+const DATABASE: &str = "tuning.db";
+
+/// Tunes in a process of its own, as `weft tune` does.
+fn tune(options: &Options, size: usize, folder: &Path) -> Result<()> {
+    let Options { selection, device, thoroughness, .. } = options;
+    let database = folder.join(DATABASE);
+    child::report(child::command(selection, device, *thoroughness, Some(size), &database)?)?;
+    Ok(())
+}
+
+fn choices(device: &OpenDevice, folder: &Path) -> Result<Choices> {
+    let database = Database::open_read_only(&folder.join(DATABASE))?;
+    Ok(Choices::load(&database, &device.as_tunable().platform())?)
 }
 
 fn measure(

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use weft_device::KernelChoices;
+use weft_tuner::Elsewhere;
 use weft_tuner::report::ModelReport;
 use weft_tuner::session::{Choice, Task};
 
-use crate::bench::lower_quartile;
+use crate::bench::{geometric_mean, lower_quartile};
 use crate::device::OpenDevice;
 use crate::tuning::{ContestSettings, Contestant, KernelSet, ModelSelection, Ring};
 
@@ -20,6 +21,10 @@ const MAX_LOSS: f64 = 0.005;
 
 /// Gains up to the first of these are given up where a model has become slower; if it still is, those up to the next.
 const DOUBTFUL_GAINS: [f64; 4] = [1.04, 1.1, 1.25, f64::INFINITY];
+
+/// What the models must save altogether for the kernels of another size to be taken, and how many sizes have their chance.
+const LEAST_GAIN: f64 = 0.01;
+const MAX_SIZES: usize = 3;
 
 /// Rounds in which tuned and untuned have their turns, and further ones where tuned seems to be slower.
 const ROUNDS: usize = 5;
@@ -66,6 +71,50 @@ impl<'a> Check<'a> {
             OpenDevice::Cuda(_) => GPU_TIME,
         };
         Ok(Self { device, time, models: models.iter().map(prepare).collect::<Result<_>>()? })
+    }
+
+    /// Takes what is chosen for partitions of another size, as a whole, where models are faster with it: kernels that are fastest one
+    /// by one may not be so in a row. Says for which tasks something else is chosen now.
+    pub(super) fn take_better(
+        &self,
+        tasks: &[Task],
+        choices: &mut [Option<Choice>],
+        others: &[Elsewhere],
+    ) -> Result<Vec<usize>> {
+        let mut changed = Vec::new();
+        for other in others.iter().take(MAX_SIZES) {
+            let (taken, tasks_of) = with(choices, other);
+            if tasks_of.is_empty() || !self.are_faster(tasks, choices, &taken)? {
+                continue;
+            }
+            choices.copy_from_slice(&taken);
+            changed.extend(tasks_of);
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        Ok(changed)
+    }
+
+    /// Whether all models together take less with the second choices, and none takes more.
+    fn are_faster(
+        &self,
+        tasks: &[Task],
+        present: &[Option<Choice>],
+        others: &[Option<Choice>],
+    ) -> Result<bool> {
+        let mut ratios = Vec::new();
+        for model in &self.models {
+            let present = model.enter_all(KernelSet::of(tasks, present));
+            let others = model.enter_all(KernelSet::of(tasks, others));
+            for (present, other) in present.into_iter().zip(others) {
+                let pairs = self.pairs_us(&present?, &other?, ROUNDS)?;
+                if is_slower(&pairs) {
+                    return Ok(false);
+                }
+                ratios.push(ratio(&pairs));
+            }
+        }
+        Ok(geometric_mean(&ratios) <= 1.0 - LEAST_GAIN)
     }
 
     /// Gives up choices of models that they make slower. Says what every model takes, at every batch size, and which
@@ -150,6 +199,21 @@ impl Untuned<'_> {
     }
 }
 
+/// Choices with those of another size in their place, and for which tasks they differ.
+fn with(choices: &[Option<Choice>], other: &Elsewhere) -> (Vec<Option<Choice>>, Vec<usize>) {
+    let mut taken = choices.to_vec();
+    let mut changed = Vec::new();
+    for (task, (choice, elsewhere)) in taken.iter_mut().zip(&other.chosen).enumerate() {
+        if let (Some(choice), Some((candidate, time))) = (choice, *elsewhere)
+            && choice.candidate != candidate
+        {
+            *choice = Choice { candidate, time, ..*choice };
+            changed.push(task);
+        }
+    }
+    (taken, changed)
+}
+
 /// The second of each pair is slower in three rounds of four: noise alone makes either the slower one in half of them.
 fn is_slower(pairs: &[(f64, f64)]) -> bool {
     let ratios: Vec<f64> = pairs.iter().map(|(one, other)| other / one).collect();
@@ -196,6 +260,20 @@ mod tests {
         let four_of_five = [&slower[..3], &slower[..1], &[(150.0, 98.0)]].concat();
         assert!(is_slower(&slower[..3]) && is_slower(&four_of_five));
         assert!(!is_slower(&[(100.0, 103.0), (103.0, 100.0), (100.0, 103.0), (103.0, 100.0)]));
+    }
+
+    #[test]
+    fn what_is_chosen_elsewhere_is_taken_where_it_was_timed_here() {
+        let us = Duration::from_micros;
+        let choice =
+            |candidate| Some(Choice { candidate, time: us(90), untuned_time: us(100), trials: 7 });
+        let chosen = vec![Some((5, us(95))), None, Some((2, us(80))), Some((1, us(60)))];
+        let (taken, changed) =
+            with(&[choice(3), choice(4), choice(2), None], &Elsewhere { size: 32, chosen });
+        assert_eq!(changed, [0]);
+        let first = taken[0].unwrap();
+        assert_eq!((first.candidate, first.time, first.untuned_time), (5, us(95), us(100)));
+        assert_eq!(taken[1..], [choice(4), choice(2), None]);
     }
 
     #[test]

@@ -107,8 +107,10 @@ fn tune_size(
     let check_start = Instant::now();
     if checks && !STOP.is_asked() {
         let check = prepared.unwrap_or_else(|| Check::prepare(&selection, device, size))?;
+        let elsewhere = recorder.elsewhere(&tasks)?;
+        let taken = check.take_better(&tasks, &mut outcome.choices, &elsewhere)?;
         let (reports, given_up) = check.run(&tasks, &mut outcome.choices)?;
-        for task in given_up {
+        for task in taken.into_iter().chain(given_up) {
             if let Some(choice) = &outcome.choices[task] {
                 recorder.chosen(&tasks, task, choice)?;
             }
