@@ -137,3 +137,53 @@ fn figures() {
         println!("{load}: p99 of the others {p99_us:.0?} us, in time {in_time:.4?}");
     }
 }
+
+/// What a group takes on a quarter, half and all of a device, in microseconds for 1, 2, 4 and so on entries: nearly what 32 tenants of
+/// resnet18 take on an H200.
+const POOLED_US: [(u32, [f64; 6]); 3] = [
+    (1, [230.0, 370.0, 620.0, 1000.0, 1700.0, 3000.0]),
+    (2, [195.0, 300.0, 520.0, 800.0, 1200.0, 1900.0]),
+    (4, [186.0, 282.0, 492.0, 705.0, 972.0, 1362.0]),
+];
+
+/// Tenants of a device that a layout may cut into four.
+fn pooled(rates: &[f64], length_s: f64) -> World {
+    let point = |units: u32, batch: u32, us: f64| {
+        let latency = Span::from_us(us);
+        ProfilePoint { batch, units, latency, dram_bytes: 0.0 }
+    };
+    let of_units = |(units, us): (u32, [f64; 6])| {
+        let points = us.into_iter().enumerate();
+        points.map(move |(power, us)| point(units, 1 << power, us))
+    };
+    let points: Vec<ProfilePoint> = POOLED_US.into_iter().flat_map(of_units).collect();
+    let profile = Arc::new(Profile::new(&points, 1 << 20).unwrap());
+    let mut world = world(rates, true, 3);
+    (world.units, world.length) = (4, Span::from_s(length_s));
+    for model in &mut world.models {
+        model.profile = profile.clone();
+        model.slo = Some(Slo { percentile: 0.99, latency: Span::from_us(2427.0) });
+    }
+    world
+}
+
+#[test]
+#[ignore = "prints figures"]
+#[allow(clippy::print_stdout)]
+fn figures_of_a_pool() {
+    let most = 1000.0 * capacity(&pooled(&EVEN, 3.0), &weft, 0.99).unwrap().factor;
+    println!("carried per second: {most:.0} as a group on four partitions");
+    for load in [0.3, 0.5, 0.7, 0.8, 0.9, 0.95] {
+        let mut rates = [load * most / TENANTS as f64; TENANTS];
+        let play = |rates: &[f64]| {
+            let world = pooled(rates, 10.0);
+            run(&world, &mut *weft(&world)).unwrap()
+        };
+        let calm = others(&play(&rates));
+        rates[0] *= 10.0;
+        let flooded = play(&rates);
+        let p99_us = [&calm, &others(&flooded)].map(|outcome| outcome.latency(0.99).us());
+        let in_time = flooded.models[0].attainment();
+        println!("{load}: p99 of the others {p99_us:.0?} us, in time of the first {in_time:.3}");
+    }
+}
