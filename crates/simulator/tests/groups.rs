@@ -63,6 +63,13 @@ fn most_per_s(rates: &[f64], are_grouped: bool) -> f64 {
     1000.0 * capacity(&world, &weft, 0.99).unwrap().factor
 }
 
+/// The same number, of which the first tenants send the most, by Zipf's law.
+fn zipf() -> Vec<f64> {
+    let ranks = (1..=TENANTS).map(|rank| 1.0 / rank as f64);
+    let all: f64 = ranks.clone().sum();
+    ranks.map(|share| 1000.0 * share / all).collect()
+}
+
 /// What became of all tenants but the first.
 fn others(outcome: &Outcome) -> ModelOutcome {
     let mut others = ModelOutcome::default();
@@ -104,6 +111,24 @@ fn one_that_floods_leaves_the_others_latencies_as_they_are() {
 }
 
 #[test]
+fn a_flood_leaves_the_others_latencies_on_several_partitions_too() {
+    let most = 1000.0 * capacity(&pooled(&EVEN, 3.0), &weft, 0.99).unwrap().factor;
+    for load in [0.8, 0.9, 0.95] {
+        let mut rates = [load * most / TENANTS as f64; TENANTS];
+        let play = |rates: &[f64]| {
+            let world = pooled(rates, 10.0);
+            others(&run(&world, &mut *weft(&world)).unwrap())
+        };
+        let before = play(&rates);
+        rates[0] *= 10.0;
+        let after = play(&rates);
+        let p99_us = [&before, &after].map(|outcome| outcome.latency(0.99).us());
+        assert!(p99_us[1] <= 1.1 * p99_us[0], "{load}: {p99_us:?}");
+        assert!(after.attainment() >= 0.99, "{load}: {}", after.attainment());
+    }
+}
+
+#[test]
 fn what_not_all_can_have_is_shared_by_weight() {
     let mut world = world(&[10_000.0, 10_000.0, 500.0], true, 4);
     world.models[0].weight = 3.0;
@@ -117,10 +142,7 @@ fn what_not_all_can_have_is_shared_by_weight() {
 
 #[test]
 fn a_group_whose_members_differ_carries_most_of_what_equal_ones_do() {
-    let ranks = (1..=TENANTS).map(|rank| 1.0 / rank as f64);
-    let all: f64 = ranks.clone().sum();
-    let rates: Vec<f64> = ranks.map(|share| 1000.0 * share / all).collect();
-    let (uneven, even) = (most_per_s(&rates, true), most_per_s(&EVEN, true));
+    let (uneven, even) = (most_per_s(&zipf(), true), most_per_s(&EVEN, true));
     assert!(uneven >= 0.85 * even, "{uneven} {even}");
 }
 
@@ -130,6 +152,7 @@ fn a_group_whose_members_differ_carries_most_of_what_equal_ones_do() {
 fn figures() {
     let (together, apart) = (most_per_s(&EVEN, true), most_per_s(&EVEN, false));
     println!("carried per second: {together:.0} as a group, {apart:.0} apart");
+    println!("at rates by Zipf's law: {:.0}", most_per_s(&zipf(), true));
     for load in [0.5, 0.6, 0.7, 0.8, 0.9, 0.95] {
         let (before, after) = beside_a_flood(load, together, 1);
         let p99_us = [&before, &after].map(|outcome| outcome.latency(0.99).us());

@@ -123,6 +123,16 @@ impl Account {
         (self.accepted_rate * time_ns, share * time_ns / self.least_ns.max(1.0))
     }
 
+    /// The share of its objective that one request takes alone; all of it where there is none.
+    pub(super) fn alone_share(&self) -> f64 {
+        self.slo.map_or(1.0, |slo| self.alone.nanos() as f64 / slo.nanos().max(1) as f64)
+    }
+
+    /// How many of its requests came in a time.
+    pub(super) fn asked_in(&self, time_ns: f64) -> f64 {
+        self.rate * time_ns
+    }
+
     /// The share of the lane's time that it will take: who does not ask for much has smaller batches than could be.
     pub(super) fn takes(&self) -> f64 {
         let as_of_late = (self.rate * self.request_ns).min(1.0);

@@ -114,9 +114,12 @@ fn left_to_mates(weights: &[f64], accepted: &[f64]) -> Vec<u32> {
 #[test]
 fn who_floods_its_group_leaves_room_while_the_lane_is_crowded() {
     let equal = [1.0; 4];
-    assert_eq!(left_to_mates(&equal, &[0.6, 0.1, 0.1, 0.1]), [60, 0, 0, 0]);
+    // A request takes a tenth of its objective alone, and is answered within a little less than twice that.
+    let crowded = left_to_mates(&equal, &[0.6, 0.1, 0.1, 0.1]);
+    assert!((80..=85).contains(&crowded[0]), "{crowded:?}");
+    assert_eq!(crowded[1..], [0; 3]);
     let half_crowded = left_to_mates(&equal, &[0.475, 0.1, 0.1, 0.1]);
-    assert!((20..=40).contains(&half_crowded[0]), "{half_crowded:?}");
+    assert!((30..=55).contains(&half_crowded[0]), "{half_crowded:?}");
     assert_eq!(left_to_mates(&equal, &[0.3, 0.1, 0.1, 0.1]), [0; 4], "there is time for all");
     assert_eq!(left_to_mates(&equal, &[0.22; 4]), [0; 4], "all have their parts");
     assert_eq!(
@@ -130,7 +133,11 @@ fn who_floods_its_group_leaves_room_while_the_lane_is_crowded() {
 fn parts_are_by_weight() {
     let weighted = [3.0, 1.0, 1.0, 1.0];
     assert_eq!(left_to_mates(&weighted, &[0.45, 0.13, 0.13, 0.13]), [0; 4]);
-    assert_eq!(left_to_mates(&weighted, &[0.2, 0.5, 0.1, 0.1]), [0, 60, 0, 0]);
-    // Both are over their parts, the second further.
-    assert_eq!(left_to_mates(&weighted, &[0.9, 0.4, 0.1, 0.1]), [50, 60, 0, 0]);
+    let second = left_to_mates(&weighted, &[0.2, 0.5, 0.1, 0.1]);
+    assert!(second[1] > 80 && [second[0], second[2], second[3]] == [0; 3], "{second:?}");
+    let both = left_to_mates(&weighted, &[0.9, 0.4, 0.1, 0.1]);
+    assert!(
+        both[0] > 0 && both[0] < both[1] && both[2..] == [0; 2],
+        "the second further: {both:?}"
+    );
 }
