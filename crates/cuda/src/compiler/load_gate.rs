@@ -138,8 +138,9 @@ mod tests {
             while last.elapsed() < INTERVAL / 2 {
                 thread::yield_now();
             }
-            assert_eq!(gate.lock().waiting, 0, "others may still begin to time");
-            drop(gate.time());
+            let waiting = gate.lock().waiting;
+            // A machine that was busy with something else meanwhile tells nothing.
+            assert!(waiting == 0 || last.elapsed() >= INTERVAL, "others may still begin to time");
             while gate.lock().waiting < 2 {
                 thread::yield_now();
             }
