@@ -43,6 +43,15 @@ impl CudaModel {
         })
     }
 
+    /// Frees weights that no plan uses: forms of candidates that were not chosen, and where something failed on the way, all that was
+    /// made for it.
+    pub(crate) fn tidy(&self, has_failed: bool) {
+        if has_failed {
+            self.plans.forget();
+        }
+        self.weights.release_unused();
+    }
+
     /// The size of its weights on the GPU.
     pub fn weight_bytes(&self) -> usize {
         self.weights.size_bytes()

@@ -89,11 +89,7 @@ impl CudaPartition {
         let prepared = self
             .plan(model, shapes)
             .and_then(|plan| CudaExecutable::new(&model.name, plan, &self.gpu, self.lane.clone()));
-        if prepared.is_err() {
-            model.plans.forget();
-        }
-        // Forms of candidates that were not chosen, and all of them where something failed on the way.
-        model.weights.release_unused();
+        model.tidy(prepared.is_err());
         prepared
     }
 
@@ -104,7 +100,9 @@ impl CudaPartition {
         shapes: &[Vec<usize>],
         entries: usize,
     ) -> Result<(CudaGroup, GroupMember), DeviceError> {
-        CudaGroup::new(self.gpu.clone(), self.lane.clone(), model, shapes, entries)
+        let made = CudaGroup::new(self.gpu.clone(), self.lane.clone(), model, shapes, entries);
+        model.tidy(made.is_err());
+        made
     }
 
     pub(crate) fn plan(

@@ -74,7 +74,6 @@ impl CudaGroup {
                 EntryExecutable::new(&model.name, plan, capacity, &group.gpu, &group.lane)?;
             group.executables.push(executable);
         }
-        model.weights.release_unused();
         let member = group.put(Member { model: model.name.clone(), given });
         Ok((group, member))
     }
@@ -271,10 +270,7 @@ impl Group for CudaGroup {
     fn join(&self, model: &dyn LoadedModel) -> Result<GroupMember, DeviceError> {
         let model = CudaModel::of(model, &self.gpu)?;
         let member = self.member_of(model);
-        if member.is_err() {
-            model.plans.forget();
-        }
-        model.weights.release_unused();
+        model.tidy(member.is_err());
         Ok(self.put(member?))
     }
 

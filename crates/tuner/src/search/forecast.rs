@@ -96,3 +96,26 @@ impl Forecast {
         (self.errors.len() == JUDGED_TRIALS).then(|| unexplained.sqrt())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of a model that was off by so much in turns, up and down, beside noise.
+    fn error(off: f64, noise: f64) -> f64 {
+        let errors = (0..JUDGED_TRIALS).map(|trial| if trial % 2 == 0 { off } else { -off });
+        let features = Features::new(0, std::iter::empty());
+        let forecast = Forecast { errors: errors.collect(), noise, ..Forecast::new(features) };
+        forecast.error().unwrap()
+    }
+
+    #[test]
+    fn noise_is_taken_off_the_error_but_for_a_little() {
+        let is_near = |one: f64, other: f64| (one - other).abs() < 1e-9;
+        assert!(is_near(error(0.1, 0.0), 0.1));
+        assert!(is_near(error(0.1, 0.06), 0.08));
+        assert!(is_near(error(0.1, 0.3), LEAST_ERROR), "{}", error(0.1, 0.3));
+        assert!(is_near(error(0.01, 0.3), 0.01), "it is no larger than it was");
+        assert!(is_near(error(0.0, 0.3), 0.0));
+    }
+}

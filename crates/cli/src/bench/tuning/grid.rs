@@ -71,8 +71,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         progress::show(format!("tuning for {size} {counted_in}, with what is known of others"));
         tune(options, size, folder.path())?;
     }
+    let choices = Arc::new(choices(&device, folder.path())?);
     for &size in &sizes {
-        sets.push(Arc::new(OneSize { choices: choices(&device, folder.path())?, size }));
+        sets.push(Arc::new(OneSize { choices: choices.clone(), size }));
     }
     sets.push(Arc::new(KernelSet::default()));
     let grid = measure(options, &device, &sizes, &sets)?;
@@ -111,7 +112,7 @@ fn sizes(options: &Options, device: &OpenDevice) -> Result<Vec<usize>> {
 
 /// What was chosen for partitions of one size, wherever it is served.
 struct OneSize {
-    choices: Choices,
+    choices: Arc<Choices>,
     size: usize,
 }
 
