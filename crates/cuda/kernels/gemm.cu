@@ -153,6 +153,9 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
             for (int e = 0; e < 4; e++) sums[i][j][e] = 0.f;
 #endif
 
+#if BY_WARPGROUP
+    int group_of_warps = same_in_warp(threadIdx.x / 128);
+#endif
     int stage = 0, next_stage = STEPS_AHEAD;
     u32 parity = 0;
 #pragma unroll 1
@@ -169,7 +172,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
         __syncthreads();
         u32 left_tile = tiles + stage * STAGE_BYTES, right_tile = left_tile + LEFT_BYTES;
 #if BY_WARPGROUP
-        multiply_step(sums, left_tile, right_tile, step == 0);
+        multiply_step(sums, left_tile, right_tile, group_of_warps, step == 0);
         await_warpgroup<1>();
 #endif
         if (step + STEPS_AHEAD < steps) {

@@ -17,16 +17,15 @@ DEVICE int column_of(int j) {
 #if BY_WARPGROUP
 
 // One step of k for all rows of the warpgroup, left running.
-DEVICE void multiply_step(float (&sums)[MMA_M][MMA_N][4], u32 left_tile, u32 right_tile, bool is_first) {
-    int group = threadIdx.x / 128;
+DEVICE void multiply_step(float (&sums)[MMA_M][MMA_N][4], u32 left_tile, u32 right_tile, int group, bool is_first) {
+    u64 left = tile_description(left_tile + group * GROUP_M * ROW_BYTES), right = tile_description(right_tile);
     fence_warpgroup();
 #pragma unroll
     for (int k = 0; k < MMA_STEPS; k++)
 #pragma unroll
         for (int i = 0; i < MMA_M; i++) {
-            u64 a = tile_description(left_tile + (group * GROUP_M + i * 64) * ROW_BYTES + k * 32);
-            u64 b = tile_description(right_tile + k * 32);
-            warpgroup_mma<TILE_N>(&sums[i][0][0], a, b, !is_first || k > 0);
+            u64 a = left + i * (64 * ROW_BYTES >> 4) + k * DESCRIBED_STEP;
+            warpgroup_mma<TILE_N>(&sums[i][0][0], a, right + k * DESCRIBED_STEP, !is_first || k > 0);
         }
     commit_warpgroup();
 }

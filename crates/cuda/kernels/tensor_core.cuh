@@ -140,11 +140,17 @@ DEVICE void mma_split(float (&sum)[4], const LeftParts &a, const RightParts &b) 
 // --- Hopper: four warps multiply together, straight from shared memory ---------------------------------------------
 #if BY_WARPGROUP
 
+// The same value, which the compiler then knows to be the same for all threads of a warp: what describes tiles is computed
+// once for all of them.
+DEVICE int same_in_warp(int value) { return __shfl_sync(~0u, value, 0); }
+
 // A tile of rows of 128 bytes, placed as `place` does, starting at `address`.
 DEVICE u64 tile_description(u32 address) {
     constexpr u64 EIGHT_ROWS = 1024 >> 4, SWIZZLE_128 = 1;
     return (u64)((address & 0x3ffff) >> 4) | (1ull << 16) | (EIGHT_ROWS << 32) | (SWIZZLE_128 << 62);
 }
+// From one step of the tensor cores to the next, in a description: 32 bytes of every row.
+constexpr u64 DESCRIBED_STEP = 32 >> 4;
 DEVICE void fence_warpgroup() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void commit_warpgroup() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int PENDING> DEVICE void await_warpgroup() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }

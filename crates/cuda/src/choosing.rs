@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use weft_device::{KernelChoices, OperatorKey};
 
-use crate::Precision;
 use crate::library_call::LibrarySet;
+use crate::{Chip, Precision};
 
 /// How a plan comes by its candidates.
 #[derive(Clone, Copy)]
@@ -59,6 +59,14 @@ pub(crate) const CUBLAS_LT: &str = "cublaslt";
 pub(crate) const CUDNN: &str = "cudnn";
 
 impl Wanted {
+    /// How many entries a launch computes together, and the SMs that all of them have, where each has those of `chip`.
+    pub(crate) fn entries_on(&self, chip: Chip) -> (usize, Chip) {
+        match self {
+            Self::ForEntries(count) => (*count as usize, chip.with_sms(chip.sm_count * count)),
+            _ => (1, chip),
+        }
+    }
+
     /// True where a candidate of the name may be chosen in the end.
     pub(crate) fn includes(&self, name: &str) -> bool {
         match self {

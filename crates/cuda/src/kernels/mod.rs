@@ -35,6 +35,7 @@ pub(crate) mod strided_copy;
 pub(crate) mod transpose;
 pub(crate) mod view;
 mod widening;
+pub(crate) mod window_conv;
 
 use crate::launch::KernelSource;
 
@@ -68,6 +69,7 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
     stem_conv::samples,
     strided_copy::samples,
     transpose::samples,
+    window_conv::samples,
 ];
 
 /// Typical variants of every kernel, for checking that they compile where there is no GPU.

@@ -5,7 +5,7 @@
 mod cases;
 
 use cases::Case;
-use weft_cuda::{Chip, CudaDevice, CudaOptions, Precision, preview};
+use weft_cuda::{Chip, Choice, CudaDevice, CudaExecutable, CudaOptions, Precision, preview};
 use weft_device::Executable;
 use weft_ir::{DataType, Tensor, Value, reference};
 
@@ -51,17 +51,41 @@ fn every_operator_of_the_cases_has_a_kernel() {
     );
 }
 
-#[test]
-fn every_operator_agrees_with_the_reference() {
-    let device = match CudaDevice::open(0, CudaOptions::default()) {
-        Ok(device) => device,
+fn device(choice: Choice) -> Option<CudaDevice> {
+    match CudaDevice::open(0, CudaOptions { choice, ..Default::default() }) {
+        Ok(device) => Some(device),
         Err(why) => {
             let is_required = std::env::var("WEFT_REQUIRE_GPU").is_ok_and(|value| value == "1");
             assert!(!is_required, "a GPU is required: {why}");
             eprintln!("skipped: {why}");
-            return;
+            None
         }
-    };
+    }
+}
+
+/// Where another kernel is expected to be faster than the one that a case is meant for.
+#[test]
+fn windows_in_shared_memory_agree_with_the_reference() {
+    let Some(device) = device(Choice::Named("window_conv")) else { return };
+    let mut failures = Vec::new();
+    for case in cases::all().iter().filter(|case| case.name.starts_with("windows of")) {
+        for precision in [Precision::F16, Precision::Bf16] {
+            let executable = prepared(&device, case, precision).unwrap();
+            let kernels: Vec<&str> =
+                executable.report().steps.iter().map(|step| step.kernel.as_str()).collect();
+            let is_used = kernels.iter().any(|kernel| kernel.starts_with("window_conv"));
+            assert!(is_used, "{}: {kernels:?}", case.name);
+            if let Err(problem) = run(&device, case, precision) {
+                failures.push(format!("{} at {precision}: {problem}", case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_operator_agrees_with_the_reference() {
+    let Some(device) = device(Choice::Estimated) else { return };
     let mut failures = Vec::new();
     for case in picked() {
         for precision in precisions(&case) {
@@ -74,6 +98,17 @@ fn every_operator_agrees_with_the_reference() {
     assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
+fn prepared(
+    device: &CudaDevice,
+    case: &Case,
+    precision: Precision,
+) -> Result<CudaExecutable, String> {
+    let model = device.load_with_precision(&case.name, &case.graph, precision);
+    let partition =
+        device.cuda_partition(&device.layout().all()).map_err(|error| error.to_string())?;
+    partition.prepare_model(&model, &shapes(case)).map_err(|error| error.to_string())
+}
+
 fn run(device: &CudaDevice, case: &Case, precision: Precision) -> Result<(), String> {
     let inputs: Vec<Value> = case.inputs.iter().cloned().map(Value::Tensor).collect();
     let mut given = inputs.iter().cloned();
@@ -84,11 +119,7 @@ fn run(device: &CudaDevice, case: &Case, precision: Precision) -> Result<(), Str
         .map(|&id| case.graph.constant(id).is_none().then(|| given.next()).flatten())
         .collect();
     let expected = reference::evaluate(&case.graph, &of_graph).map_err(|e| e.to_string())?;
-    let model = device.load_with_precision(&case.name, &case.graph, precision);
-    let partition =
-        device.cuda_partition(&device.layout().all()).map_err(|error| error.to_string())?;
-    let executable =
-        partition.prepare_model(&model, &shapes(case)).map_err(|error| error.to_string())?;
+    let executable = prepared(device, case, precision)?;
     for _ in 0..2 {
         executable.poison().map_err(|error| error.to_string())?;
         let outputs = executable.run(&inputs).map_err(|error| error.to_string())?;

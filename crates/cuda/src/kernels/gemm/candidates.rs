@@ -35,11 +35,7 @@ pub(crate) fn candidates(
     wanted: &Wanted,
 ) -> Vec<Candidate> {
     assert!(problem.stack == 1 || operands.len() == 1, "products are stacked or grouped");
-    // Entries of a launch are like products of a stack, on what all of them have of the chip together.
-    let (entries, chip) = match wanted {
-        Wanted::ForEntries(count) => (*count as usize, chip.with_sms(chip.sm_count * count)),
-        _ => (1, chip),
-    };
+    let (entries, chip) = wanted.entries_on(chip);
     let all = GemmProblem { stack: problem.stack * operands.len() * entries, ..problem.clone() };
     let has_descriptions = operands.len() == 1 && problem.stack == 1;
     let space = Space { problem: &all, has_descriptions, chip };
@@ -75,6 +71,14 @@ pub(crate) fn candidates(
             every.iter().map(described).collect()
         }
     }
+}
+
+/// The cycles that the candidate which is expected to be fastest takes for one product; `None` where there is none.
+pub(crate) fn least_estimate(problem: &GemmProblem, chip: Chip, wanted: &Wanted) -> Option<f64> {
+    let (entries, chip) = wanted.entries_on(chip);
+    let all = GemmProblem { stack: problem.stack * entries, ..problem.clone() };
+    let space = Space { problem: &all, has_descriptions: problem.stack == 1, chip };
+    ranked(&space, space.usual()).first().map(|(estimate, _)| *estimate)
 }
 
 /// Tiles and splits with their estimated times, the shortest first.

@@ -12,7 +12,7 @@ mod text;
 mod tile;
 mod traits;
 
-pub(crate) use candidates::{candidates, math_define, product_arguments};
+pub(crate) use candidates::{candidates, least_estimate, math_define, product_arguments};
 pub(crate) use epilogue::epilogue_activation;
 pub(crate) use problem::{GemmProblem, Image, Left, Operands, Right};
 pub(crate) use samples::{sample_problems, samples};

@@ -11,11 +11,13 @@ use super::epilogue::{bias_weights, right_stride};
 use super::filters::FilterLayout;
 use super::libraries::{self, Library};
 use crate::Storage;
-use crate::kernels::gemm::{GemmProblem, Image, Left, Operands, Right, candidates};
+use crate::choosing::Wanted;
+use crate::kernels::gemm::{GemmProblem, Image, Left, Operands, Right, candidates, least_estimate};
 use crate::kernels::naive_product::naive_product;
 use crate::kernels::pad_rows::{pad_rows_launch, padded_columns};
 use crate::kernels::stem_conv::StemConv;
 use crate::kernels::stored::stored;
+use crate::kernels::window_conv::{WindowConv, WindowOperands};
 use crate::launch::{Argument, Candidate, DeviceWeights};
 use crate::plan::site::{Selected, Selection, Site};
 
@@ -90,7 +92,9 @@ pub(super) fn select(site: &Site<'_>) -> Selection {
     let of_library = Operands { bias: libraries::bias(site, libraries)?, ..operands.clone() };
     let mut reference =
         naive_product(&problem, std::slice::from_ref(&operands), workspace_from, &wanted);
+    let in_windows = in_windows(site, &shape, &problem, &operands, &wanted);
     let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from, &wanted);
+    candidates.splice(in_windows.place..in_windows.place, in_windows.candidates);
     let library = Library { set: libraries, wanted: &wanted };
     candidates.extend(library.products(site, &problem, &of_library, workspace_from));
     if is_padded {
@@ -137,6 +141,53 @@ fn stem(
         Argument::Output(0),
     ];
     Ok(conv.candidates(&operands, site.chip))
+}
+
+/// Ways to compute a convolution with what its windows cover in shared memory, and their place among those of products.
+struct InWindows {
+    place: usize,
+    candidates: Vec<Candidate>,
+}
+
+/// They stand before the products where one of them is expected to be faster, else after the first.
+fn in_windows(
+    site: &Site<'_>,
+    windows: &Windows<'_>,
+    problem: &GemmProblem,
+    operands: &Operands,
+    wanted: &Wanted,
+) -> InWindows {
+    let conv = WindowConv {
+        images: windows.batch,
+        image: windows.image,
+        filters: windows.filters,
+        filter_stride: problem.right.stride,
+        has_bias: problem.bias.is_some(),
+        has_residual: problem.has_residual,
+        activation: problem.activation,
+        precision: problem.precision,
+    };
+    let operands = WindowOperands {
+        image: operands.left.clone(),
+        weights: operands.right.clone(),
+        bias: operands.bias.clone(),
+        residual: operands.residual.clone(),
+        output: operands.output.clone(),
+    };
+    let (entries, chip) = wanted.entries_on(site.chip);
+    let all = matches!(wanted, Wanted::All | Wanted::Named(_));
+    let mut expected = conv.candidates(&operands, chip, entries, all);
+    let least = least_estimate(problem, site.chip, wanted);
+    let is_first = match (expected.first(), least) {
+        (Some(best), Some(least)) => best.cycles < least,
+        (best, _) => best.is_some(),
+    };
+    let place = usize::from(!is_first && least.is_some());
+    let best = expected.first().filter(|_| is_first).map(|best| best.candidate.name.clone());
+    expected.retain(|of| {
+        wanted.includes(&of.candidate.name) || best.as_ref() == Some(&of.candidate.name)
+    });
+    InWindows { place, candidates: expected.into_iter().map(|of| of.candidate).collect() }
 }
 
 /// The convolution that a node is, and what follows it.

@@ -8,6 +8,7 @@ pub(super) fn cases() -> Vec<Case> {
     plain(&mut cases);
     stems(&mut cases);
     windowed(&mut cases);
+    moved_by_one(&mut cases);
     transposed(&mut cases);
     fused(&mut cases);
     cases.push(normalised());
@@ -105,6 +106,41 @@ fn windowed(cases: &mut Vec<Case>) {
             let operands =
                 [floats(&[2, channels, 9, 14]), filters(&[72, channels, kernel[0], kernel[1]])];
             cases.push(one("Conv", &operands, attributes(1, &strides, &pads, &[1, 1])));
+        }
+    }
+}
+
+/// Windows that move by one pixel over images whose channels and filters fill whole tiles, with all that may follow.
+fn moved_by_one(cases: &mut Vec<Case>) {
+    let images = [
+        ([2, 64, 56, 56], [64, 64, 3, 3], [1, 1, 1, 1], "Relu"),
+        ([3, 128, 28, 31], [128, 128, 3, 3], [1, 1, 1, 1], "Relu"),
+        ([3, 64, 35, 30], [192, 64, 3, 3], [0, 2, 1, 1], "HardSwish"),
+        ([1, 192, 31, 23], [128, 192, 5, 3], [2, 1, 2, 1], "Sigmoid"),
+        ([2, 256, 14, 14], [256, 256, 3, 3], [1, 1, 1, 1], "Relu"),
+    ];
+    for (image, kernel, pads, activation) in images {
+        let operands = [floats(&image), filters(&kernel), weights(&kernel[..1])];
+        let attributes = attributes(1, &[1, 1], &pads, &[1, 1]);
+        cases.push(one("Conv", &operands[..2], attributes.clone()));
+        let sizes = [0, 1].map(|axis: usize| {
+            let pads = (pads[axis] + pads[2 + axis]) as usize;
+            image[2 + axis] + pads + 1 - kernel[2 + axis]
+        });
+        let residual = floats(&[image[0], kernel[0], sizes[0], sizes[1]]);
+        for has_residual in [false, true] {
+            let mut block = CaseBuilder::new(OPSET);
+            let given: Vec<_> =
+                operands.iter().map(|operand| block.operand(operand).unwrap()).collect();
+            let mut sum = block.node("Conv", &given, attributes.clone());
+            if has_residual {
+                let residual = block.operand(&residual).unwrap();
+                sum = block.node("Add", &[sum, residual], none());
+            }
+            let active = block.node(activation, &[sum], none());
+            let with = if has_residual { "with" } else { "without" };
+            let name = format!("windows of {image:?} by {kernel:?}, {activation}, {with} residual");
+            cases.push(block.finish(&name, &[active]));
         }
     }
 }
