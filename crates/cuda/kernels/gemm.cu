@@ -26,12 +26,25 @@
 //   LOAD_BYTES, RIGHT_LOAD_BYTES     of one load from `left` and from `right`: 4, 8 or 16
 //   RIGHT_BY_ROWS, RIGHT_IS_WEIGHTS  the right matrix
 //   STORE_ELEMENTS, ACTIVATION, HAS_BIAS, BIAS, HAS_RESIDUAL what follows the sums; BIAS is the bias's type
+//   IS_ROUNDED_FIRST                 sums are finished in registers, and go to shared memory as they are stored
 
 KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
                          float *workspace, u32 *counters
 #if BULK_RIGHT
          ,
-                         CONSTANT(TileMap) right_map
+                         CONSTANT(TileMap) first_right_map
+#if GROUP > 1
+         ,
+                         CONSTANT(TileMap) second_right_map
+#endif
+#if GROUP > 2
+         ,
+                         CONSTANT(TileMap) third_right_map
+#endif
+#if GROUP > 3
+         ,
+                         CONSTANT(TileMap) fourth_right_map
+#endif
 #endif
 #if BULK_LEFT
          ,
@@ -44,11 +57,24 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     // Tiles lie at multiples of the pattern that the copy engine writes; the host has left room for that.
     shared += -shared_address(shared) & 1023;
     __shared__ __align__(8) u64 barriers[STAGES];
+    static_assert(GROUP <= 4, "each product has a description of its right matrix");
 #endif
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
     int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
     int split = blockIdx.y;
     int group = GROUP > 1 ? BLOCK_Z : 0, stacked = GROUP > 1 ? 0 : BLOCK_Z;
+#if BULK_RIGHT
+    const TileMap *right_map = &first_right_map;
+#if GROUP > 1
+    if (group == 1) right_map = &second_right_map;
+#endif
+#if GROUP > 2
+    if (group == 2) right_map = &third_right_map;
+#endif
+#if GROUP > 3
+    if (group == 3) right_map = &fourth_right_map;
+#endif
+#endif
     const BIAS *__restrict__ bias = FOUND(operands.of[group].bias);
     const STORAGE *residual = FOUND(operands.of[group].residual) + stacked * p.output_step;
     STORAGE *output = FOUND(operands.of[group].output) + stacked * p.output_step;
@@ -64,6 +90,10 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
 #if !BULK_RIGHT
     RightLoader right_loader;
 #endif
+#if IS_ROUNDED_FIRST
+    // Residuals come while there are stages, and lie beside them.
+    Results results(shared + (HAS_RESIDUAL ? min(steps, STAGES) * STAGE_BYTES : 0), tile_m * TILE_M, tile_n * TILE_N);
+#else
     Finish finish;
     finish.first_m = tile_m * TILE_M;
     finish.first_n = tile_n * TILE_N;
@@ -75,6 +105,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     finish.first_row = split * rows_of_block;
     finish.stores = max(min(TILE_M - finish.first_row, rows_of_block), 0) * ROW_STORES;
 #endif
+#endif
     release_successor();
 #if !RIGHT_IS_WEIGHTS
     await_predecessor();
@@ -83,7 +114,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) start_barrier(shared_address(&barriers[s]));
         show_barriers();
-        show_to_copy_engine(right_map);
+        show_to_copy_engine(*right_map);
 #if BULK_LEFT
         show_to_copy_engine(left_map);
 #endif
@@ -93,7 +124,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
         if (threadIdx.x != 0) return;
         u32 barrier = shared_address(&barriers[to]);
         expect_bytes(barrier, RIGHT_BYTES + (BULK_LEFT ? LEFT_BYTES : 0));
-        copy_tile(tiles + to * STAGE_BYTES + LEFT_BYTES, right_map, (first_step + step) * TILE_K, tile_n * TILE_N, barrier);
+        copy_tile(tiles + to * STAGE_BYTES + LEFT_BYTES, *right_map, (first_step + step) * TILE_K, tile_n * TILE_N, barrier);
     };
 #else
     right_loader.start(p, FOUND(operands.of[group].right) + stacked * p.right_step, tile_n, first_step * TILE_K);
@@ -138,10 +169,17 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
 #pragma unroll 1
     for (int s = 0; s < STEPS_AHEAD; s++) {
         if (s < steps) load_left(s, s);
+#if IS_ROUNDED_FIRST && HAS_RESIDUAL
+        if (s == STEPS_AHEAD - 1) results.copy(p, residual);
+#endif
         commit_copies();
     }
+#if IS_ROUNDED_FIRST
+    results.load_bias(p, bias);
+#else
     finish.load_bias(p, bias, threadIdx.x);
     if (REDUCTION != REDUCTION_WORKSPACE) finish.load_residuals(p, residual, threadIdx.x);
+#endif
 
     float sums[MMA_M][MMA_N][4];
 #if !BY_WARPGROUP
@@ -193,6 +231,14 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     await_copies<0>();
     __syncthreads();
 
+#if IS_ROUNDED_FIRST
+#pragma unroll
+    for (int i = 0; i < MMA_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMA_N; j++) results.finish(p, row_of(i), column_of(j), sums[i][j]);
+    __syncthreads();
+    results.store(p, output);
+#else
     // Sums go to shared memory, so that whole rows can be finished and stored at once.
     float *sum_tile = (float *)shared;
 #pragma unroll
@@ -273,5 +319,6 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
 #if REDUCTION == REDUCTION_CLUSTER
     // No block may leave while another still reads its sums.
     cluster_barrier();
+#endif
 #endif
 }

@@ -71,9 +71,75 @@ struct Finish {
             float value = sums[e];
             if (HAS_BIAS) value += bias[e];
             if (HAS_RESIDUAL) value += to_float(residuals[b].at[e]);
-            stored.at[e] = from_float<STORAGE>(activate<ACTIVATION>(value, p.activation));
+            stored.at[e] = from_float<STORAGE>(activate<ACTIVATION, STORAGE>(value, p.activation));
         }
         i64 place = (i64)(first_m + row(at)) * p.output_stride + first_n + column(at);
         *(Stored *)(output + place) = stored;
     }
 };
+
+#if IS_ROUNDED_FIRST
+
+static_assert(REDUCTION == REDUCTION_NONE && STORE_ELEMENTS == 8, "no other block adds to sums of numbers of 16 bits");
+
+// A tile of results in shared memory, half as large as the sums', which holds residuals before.
+struct Results {
+    // Padded so that eight rows lie in different banks.
+    static constexpr int STRIDE = TILE_N + 8;
+    typedef Vector<STORAGE, 2> Pair;
+
+    STORAGE *tile;
+    float *bias;
+    int first_m, first_n;
+
+    DEVICE Results(u8 *place, int first_m, int first_n) : tile((STORAGE *)place), first_m(first_m), first_n(first_n) {
+        __shared__ float bias_tile[HAS_BIAS ? TILE_N : 1];
+        bias = bias_tile;
+    }
+
+    // Has a thread do something with each of its eight neighbours in a row that lie inside: where they are in shared memory,
+    // and in memory.
+    template <typename Do> DEVICE void each(const Problem &p, Do &&act) const {
+#pragma unroll 4
+        for (int at = threadIdx.x; at < TILE_M * ROW_STORES; at += THREADS) {
+            int row = at / ROW_STORES, column = at % ROW_STORES * STORE_ELEMENTS;
+            if (first_m + row >= p.m || first_n + column >= p.n) continue;
+            act(tile + row * STRIDE + column, (i64)(first_m + row) * p.output_stride + first_n + column);
+        }
+    }
+
+    DEVICE void load_bias(const Problem &p, const BIAS *from) {
+#if HAS_BIAS
+        for (int n = threadIdx.x; n < TILE_N; n += THREADS) bias[n] = first_n + n < p.n ? to_float(from[first_n + n]) : 0.f;
+#endif
+    }
+
+    // Starts copying residuals to where results will be.
+    DEVICE void copy(const Problem &p, const STORAGE *residual) const {
+        each(p, [&](STORAGE *to, i64 place) { copy_async<16>(shared_address(to), residual + place, 16); });
+    }
+
+    // Neighbours in a row, and those eight rows below.
+    DEVICE void finish(const Problem &p, int row, int column, const float (&sums)[4]) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            Pair *place = (Pair *)(tile + (row + half * 8) * STRIDE + column);
+            Pair added, stored;
+            if (HAS_RESIDUAL) added = *place;
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                float value = sums[half * 2 + e];
+                if (HAS_BIAS) value += bias[column + e];
+                if (HAS_RESIDUAL) value += to_float(added.at[e]);
+                stored.at[e] = from_float<STORAGE>(activate<ACTIVATION, STORAGE>(value, p.activation));
+            }
+            *place = stored;
+        }
+    }
+
+    DEVICE void store(const Problem &p, STORAGE *output) const {
+        each(p, [&](STORAGE *from, i64 place) { *(Stored *)(output + place) = *(Stored *)from; });
+    }
+};
+
+#endif

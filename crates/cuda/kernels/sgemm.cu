@@ -39,7 +39,8 @@ struct alignas(16) Entry {
     const float *weights;
     const float *input;
     float *output;
-    u64 padding;
+    // Weights in another form, for `sgemm_panels.cu`.
+    u64 panels;
 };
 
 extern __shared__ __align__(16) float memory[];

@@ -19,6 +19,7 @@
 //   FILTER_GROUPS, PIXEL_GROUPS       warpgroups with filters of their own, 64 each, and with pixels of their own
 //   STAGES, REGIONS                   as above; there are two regions where there is more than one to bring
 //   ACTIVATION, HAS_BIAS, HAS_RESIDUAL what follows the sums
+//   IS_POOLED                         of every two by two pixels the greatest is stored; ROWS and COLUMNS are even
 //
 // The host generates what `multiply` says of a thread's sums, and of what follows them: SUM_NAMES and SUM_OPERANDS, LEFT_NAME,
 // RIGHT_NAME, IS_ADDED_NAME, and RUN_NAME.
@@ -248,13 +249,35 @@ KERNEL_OF(THREADS, window_conv)(CONSTANT(Problem) p, const float *__restrict__ b
         store_matrices_transposed(address, stored[0].word, stored[1].word, stored[2].word, stored[3].word);
     }
     await_group(group);
+    typedef Packed<STORAGE, 8> Eight;
+    auto read = [&](int at) {
+        Eight read;
+        u32(&words)[4] = read.words.at;
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                     : "r"(result + (at * RESULT_STRIDE + in_group % 8 * 8) * 2));
+        return read;
+    };
+#if IS_POOLED
+    static_assert(ROWS % 2 == 0 && COLUMNS % 2 == 0 && !HAS_RESIDUAL, "pixels that are pooled lie in one tile");
+    constexpr int POOLED_COLUMNS = COLUMNS / 2;
+    int height = p.height / 2, width = p.width / 2;
+#pragma unroll 2
+    for (int at = in_group / 8; at < ROWS / 2 * POOLED_COLUMNS; at += 16) {
+        int row = at / POOLED_COLUMNS, column = at - row * POOLED_COLUMNS;
+        int y = first_y / 2 + row, x = first_x / 2 + column;
+        if (y >= height || x >= width) continue;
+        int first = 2 * row * PITCH + 2 * column;
+        Eight greatest = read(first);
+        greatest.raise(read(first + 1));
+        greatest.raise(read(first + PITCH));
+        greatest.raise(read(first + PITCH + 1));
+        greatest.store(output + ((i64)(image * height + y) * width + x) * p.filters + first_filter + in_group % 8 * 8);
+    }
+#else
 #pragma unroll 4
     for (int at = in_group / 8; at < RUN; at += 16) {
-        if (!is_inside(at)) continue;
-        uint4 eight;
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(eight.x), "=r"(eight.y), "=r"(eight.z), "=r"(eight.w)
-                     : "r"(result + (at * RESULT_STRIDE + in_group % 8 * 8) * 2));
-        *(uint4 *)(output + place(at)) = eight;
+        if (is_inside(at)) read(at).store(output + place(at));
     }
+#endif
 }

@@ -30,6 +30,12 @@ impl Chip {
         Self { sm_count, ..self }
     }
 
+    /// Dynamic shared memory with which so many blocks have an SM each, where there are enough: the GPU may put two of them
+    /// on one SM while others have none. Zero where some have to share.
+    pub(crate) fn spreading_bytes(self, blocks: u32) -> u32 {
+        if blocks <= self.sm_count { self.shared_bytes_per_sm / 2 } else { 0 }
+    }
+
     /// True where a kernel can be split over a cluster of blocks, and start before its predecessor has ended.
     pub fn is_hopper_or_later(self) -> bool {
         self.capability >= 90

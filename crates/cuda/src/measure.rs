@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use weft_device::DeviceError;
 
+use crate::Chip;
 use crate::bound::BoundLaunch;
 use crate::bound_work::BoundWork;
 use crate::driver::{CudaError, DeviceBuffer, Stream, encode_tensor_map, fill};
@@ -104,7 +105,7 @@ impl MeasuringChooser<'_> {
         }
         // Not the stream that batches run in, so that they wait for no measurement.
         let stream = self.lane.stream().beside()?;
-        let bench = Bench::new(self.gpu, problem, &stream, self.entries)?;
+        let bench = Bench::new(self, problem, &stream)?;
         let mut best: Option<(usize, f64)> = None;
         let mut failure = None;
         for (index, candidate) in contenders(problem) {
@@ -135,6 +136,7 @@ struct Bench<'a> {
     stream: &'a Stream,
     places: StepPlaces,
     entries: Option<usize>,
+    chip: Chip,
     /// Operands and scratch memory of one entry.
     step_bytes: usize,
     /// The same of all of them.
@@ -144,11 +146,12 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn new(
-        gpu: &'a Gpu,
+        chooser: &MeasuringChooser<'a>,
         problem: &Problem<'_>,
         stream: &'a Stream,
-        entries: Option<usize>,
     ) -> Result<Self, CudaError> {
+        let MeasuringChooser { gpu, lane, entries } = *chooser;
+        let chip = gpu.context.chip().with_sms(lane.partition.sm_count());
         let mut end = 0;
         let mut place = |extent: &Option<Extent>| {
             extent.map(|extent| {
@@ -168,6 +171,7 @@ impl<'a> Bench<'a> {
             stream,
             places,
             entries,
+            chip,
             step_bytes,
             memory: DeviceBuffer::new(&gpu.context, step_bytes * count)?,
             fault: FaultWords::new(&gpu.context, count)?,
@@ -229,6 +233,7 @@ impl<'a> Bench<'a> {
                     table: weights.table.address(),
                     descriptions: descriptions.address(),
                     capacity: count,
+                    chip: self.chip,
                 };
                 let mut binder = EntryBinder::new(&bases, &encode_tensor_map);
                 let bound = planned.iter().map(|launch| binder.bind(launch));

@@ -63,20 +63,6 @@ impl Block {
     fn span(self) -> usize {
         self.keys * self.key_warps
     }
-
-    /// An estimate of the time in steps of one warp, for ranking: steps in a row, as often as blocks have to take
-    /// turns, with what every block costs besides.
-    fn estimate(self, sizes: &AttentionSizes, chip: Chip) -> f64 {
-        const BLOCK: f64 = 1.5;
-        const JOIN: f64 = 0.4;
-        const WARPS_PER_SM: f64 = 12.0;
-        let steps = sizes.keys.div_ceil(self.span()) as f64 * self.keys as f64 / 64.0;
-        let blocks = sizes.batch * sizes.heads * sizes.queries.div_ceil(self.queries());
-        let warps = (blocks * self.threads() / 32) as f64;
-        let turns = (warps / (f64::from(chip.sm_count) * WARPS_PER_SM)).max(1.0);
-        let join = if self.key_warps > 1 { JOIN } else { 0.0 };
-        turns * (BLOCK + steps + join)
-    }
 }
 
 /// Distances in elements between neighbours in batch, head and sequence.
@@ -147,8 +133,43 @@ impl AttentionProblem {
             .filter(|block| block.query_warps == 1 || block.queries() < 2 * sizes.queries)
             .filter(|block| block.key_warps == 1 || block.span() < 2 * sizes.keys)
             .collect();
-        blocks.sort_by(|a, b| a.estimate(sizes, chip).total_cmp(&b.estimate(sizes, chip)));
+        blocks.sort_by(|a, b| self.estimate(*a, chip).total_cmp(&self.estimate(*b, chip)));
         blocks.into_iter().map(|block| self.candidate(block)).collect()
+    }
+
+    /// An estimate of the time in cycles of an SM, for ranking: as many turns as it takes for all blocks to have been on an SM,
+    /// and what the SM loads meanwhile.
+    fn estimate(&self, block: Block, chip: Chip) -> f64 {
+        // Until the first keys are there; a warp's step of 64 keys alone, and what one takes of an SM that is full; warps that
+        // join what they have of the same queries.
+        const FILL: f64 = 2600.0;
+        const STEP: f64 = 2500.0;
+        const STEP_OF_FULL_SM: f64 = 300.0;
+        const JOIN: f64 = 1500.0;
+        const LOAD_BYTES_PER_CYCLE: f64 = 55.0;
+        let sizes = &self.sizes;
+        let steps = (sizes.keys.div_ceil(block.span()) * block.keys) as f64 / 64.0;
+        let blocks = sizes.batch * sizes.heads * sizes.queries.div_ceil(block.queries());
+        let blocks_of_sm = blocks.div_ceil(chip.sm_count as usize);
+        let turns = blocks_of_sm.div_ceil(self.blocks_per_sm(block, chip)) as f64;
+        let join = if block.key_warps > 1 { JOIN } else { 0.0 };
+        let by_latency = turns * (FILL + steps * STEP + join);
+        let warps_of_sm = (blocks_of_sm * block.threads() / 32) as f64;
+        let by_throughput = warps_of_sm * steps * STEP_OF_FULL_SM;
+        let row_bytes = (self.row_bytes() + self.value_row_bytes()) as f64;
+        let loaded_bytes = (sizes.keys as f64 + block.queries() as f64 / 2.0) * row_bytes;
+        by_latency.max(by_throughput) + blocks_of_sm as f64 * loaded_bytes / LOAD_BYTES_PER_CYCLE
+    }
+
+    /// How many blocks one SM holds, as far as shared memory and registers tell.
+    fn blocks_per_sm(&self, block: Block, chip: Chip) -> usize {
+        const REGISTERS_PER_SM: usize = 65_536;
+        const REGISTERS_PER_THREAD: usize = 128;
+        const SHARED_RESERVED: usize = 1024;
+        let by_shared =
+            chip.shared_bytes_per_sm as usize / (self.shared_bytes(block) + SHARED_RESERVED);
+        let by_registers = REGISTERS_PER_SM / (block.threads() * REGISTERS_PER_THREAD);
+        by_shared.min(by_registers).max(1)
     }
 
     /// A row of queries or keys in shared memory: whole steps of the tensor cores, and a power of two.
@@ -295,6 +316,16 @@ mod tests {
         };
         assert!(key_warps(first(&bert, 132)) > 1);
         assert_eq!(key_warps(first(&bert, 8)), 1);
+    }
+
+    /// Warps of a block share what they load, and shared memory leaves room for few blocks.
+    #[test]
+    fn queries_of_many_heads_share_a_block() {
+        let [bert, _] = examples(Precision::F16);
+        let many = AttentionProblem { sizes: AttentionSizes { batch: 8, ..bert.sizes }, ..bert };
+        let threads = |sms| many.candidates(Chip::H200.with_sms(sms))[0].launches[0].threads;
+        assert!(threads(8) >= 4 * 32);
+        assert!(threads(132) >= 4 * 32);
     }
 
     #[test]

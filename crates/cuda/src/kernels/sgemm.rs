@@ -1,12 +1,17 @@
-//! Products of many tenants in one launch, in f32 without tensor cores: `sgemm.cu`, and `sgemv.cu` for one column.
+//! Products of many tenants in one launch, in f32 without tensor cores: `sgemm.cu`, `sgemm_panels.cu` where tiles divide
+//! them, and `sgemv.cu` for one column.
+
+mod panels;
 
 use super::sgemv;
 use crate::Chip;
 use crate::launch::{Argument, KernelSource, Launch};
 
+pub(crate) use panels::packed;
+
 const TEXT: &str = include_str!("../../kernels/sgemm.cu");
 
-/// Bytes of one entry of the table: addresses of weights, input and output, and padding.
+/// Bytes of one entry of the table: addresses of weights, input and output, and of the weights as panels or zero.
 pub(crate) const ENTRY_BYTES: usize = 32;
 
 /// How many blocks may share a tile.
@@ -91,6 +96,10 @@ pub(crate) fn candidates(shape: &ProductShape, tenants: usize, chip: &Chip) -> V
         return sgemv::VARIANTS.iter().map(|variant| of_rows(variant, shape)).collect();
     }
     let mut found = Vec::new();
+    if chip.is_hopper_or_later() {
+        let legal = panels::VARIANTS.iter().filter(|variant| variant.is_legal(shape));
+        found.extend(legal.map(|variant| variant.kernel(shape)));
+    }
     for variant in VARIANTS.iter().filter(|variant| variant.is_legal(shape)) {
         for cluster in CLUSTERS {
             let blocks = variant.tiles(shape) * tenants * cluster as usize;
@@ -321,7 +330,8 @@ pub(crate) fn samples() -> Vec<KernelSource> {
         legal.step_by(step).map(move |variant| variant.source(&shape))
     };
     let exact = sources([256, 256, 256], 1);
-    exact.chain(sources([77, 36, 44], 8)).chain(sources([77, 35, 45], 8)).collect()
+    let others = sources([77, 36, 44], 8).chain(sources([77, 35, 45], 8));
+    exact.chain(others).chain(panels::samples()).collect()
 }
 
 #[cfg(test)]

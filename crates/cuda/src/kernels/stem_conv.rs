@@ -42,6 +42,8 @@ pub(crate) struct StemConv {
     pub(crate) images: usize,
     pub(crate) image: Image,
     pub(crate) filters: usize,
+    /// Channels that filters have; those of the image beyond are zero.
+    pub(crate) filter_channels: usize,
     pub(crate) has_bias: bool,
     pub(crate) activation: Option<Activation>,
     pub(crate) precision: Precision,
@@ -119,7 +121,8 @@ impl StemConv {
         match place.checked_sub(shift) {
             Some(place) if place < width * channels && row < height && filter < self.filters => {
                 let (x, channel) = (place / channels, place % channels);
-                filters[((filter * channels + channel) * height + row) * width + x]
+                let at = ((filter * self.filter_channels + channel) * height + row) * width + x;
+                if channel < self.filter_channels { filters[at] } else { 0.0 }
             }
             _ => 0.0,
         }
@@ -221,7 +224,15 @@ fn example(channels: usize, kernel: usize, filters: usize, width: usize) -> Stem
         pads_begin: [pad; 2],
     };
     let precision = Precision::F16;
-    StemConv { images: 1, image, filters, has_bias: true, activation: None, precision }
+    StemConv {
+        images: 1,
+        image,
+        filters,
+        filter_channels: channels,
+        has_bias: true,
+        activation: None,
+        precision,
+    }
 }
 
 /// Typical variants, for checking that they compile.
@@ -267,14 +278,17 @@ mod tests {
 
     #[test]
     fn weights_meet_the_values_of_their_windows() {
-        for (channels, kernel, filters) in [(3, 7, 64), (3, 3, 40), (4, 5, 8), (1, 3, 32)] {
-            let conv = example(channels, kernel, filters, 32);
+        for (channels, padded, kernel, filters) in
+            [(3, 3, 7, 64), (3, 3, 3, 40), (4, 4, 5, 8), (1, 1, 3, 32), (3, 4, 3, 64)]
+        {
+            let conv =
+                StemConv { filter_channels: channels, ..example(padded, kernel, filters, 32) };
             let count = filters * channels * kernel * kernel;
             let plain: Vec<f32> = (0..count).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
             let weights: Vec<f32> = conv.weights(&plain).collect();
             assert_eq!(weights.len() % (64 * 8), 0);
             // The windows begin at the first value, or at the second where pads are odd; others must not count.
-            let shift = kernel / 2 * channels % 2;
+            let shift = kernel / 2 * padded % 2;
             let pixel = |y: usize, value: usize| (y * 1000 + value * 7 % 31) as f32;
             let sums = computed(&conv, &weights, pixel);
             for (filter, &sum) in sums[..filters].iter().enumerate() {
@@ -283,7 +297,7 @@ mod tests {
                     for y in 0..kernel {
                         for x in 0..kernel {
                             let at = ((filter * channels + channel) * kernel + y) * kernel + x;
-                            expected += plain[at] * pixel(y, shift + x * channels + channel);
+                            expected += plain[at] * pixel(y, shift + x * padded + channel);
                         }
                     }
                 }

@@ -9,6 +9,7 @@ use super::chains;
 use super::operands::{OperandBinder, StepPlaces};
 use super::place::Place;
 use super::placement::{Placement, place};
+use super::pooled;
 use super::schedule::{Action, Schedule, schedule};
 use super::select::select;
 use super::siblings;
@@ -29,12 +30,9 @@ pub(crate) fn build(
     graph: &OptimizedGraph,
     target: &Target<'_>,
 ) -> Result<ExecutionPlan, DeviceError> {
-    build_with(
-        graph,
-        target,
-        &siblings::join(graph, chains::group(graph, target.precision)),
-        &select,
-    )
+    let groups = chains::group(graph, target.precision);
+    let groups = pooled::join(graph, siblings::join(graph, groups));
+    build_with(graph, target, &groups, &select)
 }
 
 /// Builds the plan with the nodes in groups, and kernels of the selector's choice.

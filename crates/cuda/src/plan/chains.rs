@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use weft_ir::{OptimizedGraph, ValueId};
 
 use super::select::elementwise::has_code;
+use super::users::Users;
 use crate::Precision;
 
 /// The most operators of one chain: what a kernel keeps in registers.
@@ -62,33 +63,6 @@ fn distinct(ids: impl Iterator<Item = ValueId>) -> Vec<ValueId> {
     all.sort_unstable();
     all.dedup();
     all
-}
-
-/// Who reads each value.
-struct Users {
-    /// The only node that reads it; `None` where there are several.
-    only: HashMap<ValueId, Option<usize>>,
-}
-
-impl Users {
-    fn of(graph: &OptimizedGraph) -> Self {
-        let mut only: HashMap<ValueId, Option<usize>> = HashMap::new();
-        for (index, node) in graph.graph().nodes().iter().enumerate() {
-            for &id in node.inputs.iter().flatten() {
-                let user = only.entry(id).or_insert(Some(index));
-                if *user != Some(index) {
-                    *user = None;
-                }
-            }
-        }
-        // What the graph gives back is needed outside, whoever else reads it.
-        only.extend(graph.graph().outputs().iter().map(|&id| (id, None)));
-        Self { only }
-    }
-
-    fn is_only(&self, id: ValueId, node: usize) -> bool {
-        self.only.get(&id) == Some(&Some(node))
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(crate) mod operands;
 mod order;
 pub(crate) mod place;
 pub(crate) mod placement;
+pub(crate) mod pooled;
 mod schedule;
 pub(crate) mod select;
 pub(crate) mod siblings;
@@ -20,6 +21,7 @@ mod task;
 pub(crate) mod tests;
 mod traffic;
 pub(crate) mod transfer;
+mod users;
 
 pub(crate) use build::build;
 #[cfg(test)]

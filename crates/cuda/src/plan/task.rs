@@ -10,6 +10,7 @@ use weft_ir::{Fact, InputFacts, Node, Operator, OptimizedGraph, ValueId};
 use super::chooser::{Extent, Problem};
 use super::select::elementwise::{ChainSelected, select_chain};
 use super::select::linear::select_siblings;
+use super::select::pooled_conv::select_pooled;
 use super::site::{Selected, Selection, Site};
 use super::target::Target;
 use crate::launch::{Argument, Candidate};
@@ -120,12 +121,10 @@ pub(super) fn tasks(
     let mut drafts = Vec::new();
     for group in groups {
         let sites: Vec<Site<'_>> = group.iter().map(site).collect();
-        let joined = match Draft::of_siblings(&sites, target)? {
-            None => Draft::of_chain(&sites, target)?,
-            siblings => siblings,
-        };
-        if let Some(joined) = joined {
-            drafts.push(joined);
+        let joined = [Draft::of_siblings, Draft::of_pooled, Draft::of_chain];
+        let mut joined = joined.iter().map(|join| join(&sites, target));
+        if let Some(draft) = joined.find_map(Result::transpose) {
+            drafts.push(draft?);
             continue;
         }
         for site in &sites {
@@ -186,6 +185,22 @@ impl<'a> Draft<'a> {
             outputs: sites.iter().map(|site| site.node.output()).collect(),
         };
         Ok(draft.is_resident(last.graph, target).then_some(draft))
+    }
+
+    /// `None` where they are no convolution with its pool that one kernel computes.
+    fn of_pooled(sites: &[Site<'a>], target: &Target<'_>) -> Result<Option<Self>, DeviceError> {
+        let [conv, pool] = sites else { return Ok(None) };
+        let selected =
+            select_pooled(sites).map_err(|error| target.in_node(&conv.node.name, error))?;
+        let Some(selected) = selected else { return Ok(None) };
+        let draft = Self {
+            node: pool.node,
+            flops: sites.iter().map(|site| flops(site.node, site.graph)).sum(),
+            selected: Some(selected),
+            inputs: conv.node.inputs.clone(),
+            outputs: pool.node.outputs.clone(),
+        };
+        Ok(draft.is_resident(pool.graph, target).then_some(draft))
     }
 
     /// `None` where there is one node alone, or no kernel for all of them.

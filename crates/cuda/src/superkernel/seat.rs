@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ProductShape;
 use crate::driver::{Context, CudaError, DeviceBuffer, Stream, fill};
-use crate::kernels::sgemm::ENTRY_BYTES;
+use crate::kernels::sgemm::{ENTRY_BYTES, packed};
 
 /// A byte that makes floats which are no numbers.
 const SPOILT: u8 = 0xFF;
@@ -44,6 +44,8 @@ pub(super) struct Seat {
     /// One entry.
     pub(super) table: DeviceBuffer,
     weights: DeviceBuffer,
+    /// The same weights in the form that some kernels read, as a model's are packed when it is loaded.
+    panels: Option<DeviceBuffer>,
     input: DeviceBuffer,
     output: DeviceBuffer,
 }
@@ -60,6 +62,7 @@ impl Seat {
             stream: Stream::new(context)?,
             table: DeviceBuffer::zeroed(context, ENTRY_BYTES)?,
             weights: floats(&operands.weights)?,
+            panels: packed(&operands.weights, shape).map(|panels| floats(&panels)).transpose()?,
             input: floats(&operands.input)?,
             output: DeviceBuffer::zeroed(context, size_of::<f32>() * shape.m * shape.n)?,
         };
@@ -85,7 +88,8 @@ impl Seat {
 
 /// The structure `Entry` of the kernels.
 pub(super) fn entry_bytes(seat: &Seat) -> [u8; ENTRY_BYTES] {
-    let addresses = [seat.weights.address(), seat.input.address(), seat.output.address(), 0];
+    let panels = seat.panels.as_ref().map_or(0, DeviceBuffer::address);
+    let addresses = [seat.weights.address(), seat.input.address(), seat.output.address(), panels];
     bytemuck::cast(addresses)
 }
 

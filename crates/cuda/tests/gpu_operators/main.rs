@@ -75,6 +75,8 @@ fn windows_in_shared_memory_agree_with_the_reference() {
                 executable.report().steps.iter().map(|step| step.kernel.as_str()).collect();
             let is_used = kernels.iter().any(|kernel| kernel.starts_with("window_conv"));
             assert!(is_used, "{}: {kernels:?}", case.name);
+            let is_pooled = kernels.iter().any(|kernel| kernel.ends_with("pooled"));
+            assert_eq!(is_pooled, case.name.ends_with("pooled"), "{}: {kernels:?}", case.name);
             if let Err(problem) = run(&device, case, precision) {
                 failures.push(format!("{} at {precision}: {problem}", case.name));
             }

@@ -1,5 +1,7 @@
 //! The ways to compute one product, the one expected to be fastest first.
 
+use weft_ir::Activation;
+
 use super::cost::estimate;
 use super::epilogue::epilogue_activation;
 use super::parameters::Parameters;
@@ -37,10 +39,11 @@ pub(crate) fn candidates(
     assert!(problem.stack == 1 || operands.len() == 1, "products are stacked or grouped");
     let (entries, chip) = wanted.entries_on(chip);
     let all = GemmProblem { stack: problem.stack * operands.len() * entries, ..problem.clone() };
-    let has_descriptions = operands.len() == 1 && problem.stack == 1;
-    let space = Space { problem: &all, has_descriptions, chip };
-    let make =
-        |(tile, split): &(Tile, Split)| candidate(problem, operands, tile, *split, workspace_from);
+    let space = Space { problem: &all, has_descriptions: problem.stack == 1, chip };
+    let make = |(tile, split): &(Tile, Split)| {
+        let is_rounded_first = is_rounded_first(&all, tile, *split, chip);
+        candidate(problem, operands, tile, *split, is_rounded_first, workspace_from)
+    };
     match wanted {
         Wanted::Ranked | Wanted::ForEntries(_) => {
             let mut ranked = ranked(&space, space.usual());
@@ -107,9 +110,15 @@ fn candidate(
     operands: &[Operands],
     tile: &Tile,
     split: Split,
+    is_rounded_first: bool,
     workspace_from: usize,
 ) -> Candidate {
     let parts = split.count();
+    let steps = problem.steps().div_ceil(parts);
+    let shared_bytes = match is_rounded_first {
+        true => tile.shared_bytes_of_results(steps, problem.has_residual),
+        false => tile.shared_bytes(steps),
+    };
     let tiles = problem.m.div_ceil(tile.m) * problem.n.div_ceil(tile.n);
     let products = problem.stack * operands.len();
     let (workspace, counters, workspace_bytes) = match split {
@@ -123,12 +132,12 @@ fn candidate(
     let small = |count: usize| u32::try_from(count).expect("sizes were checked");
     let mut arguments = product_arguments(problem, parts, operands).to_vec();
     arguments.extend([workspace, counters]);
-    arguments.extend(tensor_maps(problem, &operands[0], tile));
+    arguments.extend(tensor_maps(problem, operands, tile));
     let launch = Launch {
-        source: source(problem, operands.len(), tile, split),
+        source: source(problem, operands.len(), tile, split, is_rounded_first),
         grid: [small(tiles), small(parts), small(products)],
         threads: small(tile.threads()),
-        shared_bytes: small(tile.shared_bytes(problem.steps().div_ceil(parts))),
+        shared_bytes: small(shared_bytes),
         cluster: match split {
             Split::Cluster(parts) => [1, small(parts), 1],
             _ => [1, 1, 1],
@@ -137,6 +146,33 @@ fn candidate(
     };
     let name = candidate_name(problem, tile, split);
     Candidate::new(name, vec![launch], workspace_from + workspace_bytes)
+}
+
+/// True where sums are better finished in registers: that takes less of an SM, and longer code, so that it pays where every SM
+/// has blocks that wait for others, and nothing that it takes besides leaves room for fewer of them.
+fn is_rounded_first(all: &GemmProblem, tile: &Tile, split: Split, chip: Chip) -> bool {
+    let is_brief = match all.activation {
+        None => true,
+        Some(activation) => matches!(
+            activation,
+            Activation::Relu
+                | Activation::Clip { .. }
+                | Activation::LeakyRelu { .. }
+                | Activation::HardSwish
+                | Activation::HardSigmoid { .. }
+        ),
+    };
+    if split != Split::None || all.store_elements() != 8 || !is_brief {
+        return false;
+    }
+    let steps = all.steps();
+    let shared_bytes = tile.shared_bytes_of_results(steps, all.has_residual);
+    let blocks = all.m.div_ceil(tile.m) * all.n.div_ceil(tile.n) * all.stack;
+    let at_once = tile.blocks_with(shared_bytes, chip);
+    let turns = if all.has_residual { 3 } else { 2 };
+    shared_bytes <= chip.shared_bytes_per_block as usize
+        && at_once >= tile.blocks_per_sm(steps, chip)
+        && blocks >= turns * at_once * chip.sm_count as usize
 }
 
 /// What every kernel of products is given first: the problem, its sum split into parts, and the operands of each product.
@@ -159,18 +195,19 @@ fn bulk_left(problem: &GemmProblem, tile: &Tile) -> bool {
 }
 
 /// The descriptions of operands that the copy engine brings, as the kernel lists them.
-fn tensor_maps(problem: &GemmProblem, operands: &Operands, tile: &Tile) -> Vec<Argument> {
+fn tensor_maps(problem: &GemmProblem, operands: &[Operands], tile: &Tile) -> Vec<Argument> {
     if !tile.is_bulk {
         return Vec::new();
     }
-    let right = matrix_map(problem, &operands.right, [problem.n, problem.right.stride], tile.n);
-    let left = bulk_left(problem, tile).then(|| match &problem.left {
-        Left::Matrix { stride } => {
-            matrix_map(problem, &operands.left, [problem.m, *stride], tile.m)
-        }
-        Left::Image(image) => window_map(problem, &operands.left, image, tile.m),
-    });
-    [right].into_iter().chain(left).map(Argument::TensorMap).collect()
+    let right_size = [problem.n, problem.right.stride];
+    let right = operands.iter().map(|of| matrix_map(problem, &of.right, right_size, tile.n));
+    // The left one is the same for all.
+    let left =
+        operands.first().filter(|_| bulk_left(problem, tile)).map(|of| match &problem.left {
+            Left::Matrix { stride } => matrix_map(problem, &of.left, [problem.m, *stride], tile.m),
+            Left::Image(image) => window_map(problem, &of.left, image, tile.m),
+        });
+    right.chain(left).map(Argument::TensorMap).collect()
 }
 
 /// A matrix of so many rows, so many elements apart, with k contiguous.
@@ -236,6 +273,7 @@ pub(super) fn source(
     group: usize,
     tile: &Tile,
     split: Split,
+    is_rounded_first: bool,
 ) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
     let (kernel, is_dilated) = match problem.left {
@@ -266,6 +304,7 @@ pub(super) fn source(
         ("RIGHT_IS_WEIGHTS", flag(problem.right.is_weights)),
         ("STORE_ELEMENTS", problem.store_elements().to_string()),
         ("REDUCTION", split.define().to_string()),
+        ("IS_ROUNDED_FIRST", flag(is_rounded_first)),
         ("ACTIVATION", epilogue_activation(problem.activation).0.to_string()),
         ("HAS_BIAS", flag(problem.bias.is_some())),
         ("BIAS", problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()),

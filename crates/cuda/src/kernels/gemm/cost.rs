@@ -75,7 +75,7 @@ pub(super) fn estimate(problem: &GemmProblem, tile: &Tile, split: Split, chip: C
 
     let by_latency = waves * (FILL + steps * alone + finish);
     let by_throughput = blocks_of_sm * (steps * busy + finish * STORE_EXPOSED) + FILL;
-    let by_memory = bytes(problem) / MEMORY_BYTES_PER_CYCLE;
+    let by_memory = (bytes(problem) + workspace_bytes(tiles, tile, split)) / MEMORY_BYTES_PER_CYCLE;
     by_latency.max(by_throughput).max(by_memory) + SECONDARY * (by_latency + by_throughput)
 }
 
@@ -85,6 +85,14 @@ fn relative_cost(precision: Precision) -> f64 {
         Precision::F16 | Precision::Bf16 => 1.0,
         Precision::Tf32 => 4.0,
         Precision::F32 => 7.0,
+    }
+}
+
+/// Bytes of parts of sums, which are written and read again.
+fn workspace_bytes(tiles: usize, tile: &Tile, split: Split) -> f64 {
+    match split {
+        Split::Workspace(parts) => (2 * tiles * parts * tile.m * tile.n * size_of::<f32>()) as f64,
+        Split::None | Split::Cluster(_) => 0.0,
     }
 }
 

@@ -55,17 +55,19 @@ pub(crate) fn samples() -> Vec<KernelSource> {
     for [convolution, rows, product] in Precision::ALL.map(of_precision) {
         for split in [Split::None, Split::Cluster(4), Split::Workspace(4)] {
             for tile in [&TILES[3], &TILES[12]] {
-                sources.push(source(&convolution, 1, tile, split));
-                sources.push(source(&product, 1, tile, split));
+                sources.push(source(&convolution, 1, tile, split, false));
+                sources.push(source(&product, 1, tile, split, false));
             }
             let by_warpgroup =
                 TILES.iter().filter(|tile| tile.multiplier == Multiplier::Warpgroup).step_by(4);
             if convolution.element_bytes() == 2 {
                 for tile in by_warpgroup {
-                    sources.push(source(&convolution, 3, tile, split));
+                    sources.push(source(&convolution, 3, tile, split, false));
                     let bulk = Tile { is_bulk: true, ..*tile };
-                    sources.push(source(&convolution, 1, &bulk, split));
-                    sources.push(source(&rows, 1, &bulk, split));
+                    let is_rounded_first = split == Split::None;
+                    sources.push(source(&convolution, 1, &bulk, split, is_rounded_first));
+                    sources.push(source(&rows, 3, &bulk, split, false));
+                    sources.push(source(&rows, 1, &bulk, split, false));
                 }
             }
         }

@@ -15,7 +15,7 @@ const STAGES: std::ops::RangeInclusive<usize> = 3..=6;
 pub(super) struct Space<'a> {
     /// With as many products in its stack as one launch computes.
     pub(super) problem: &'a GemmProblem,
-    /// A launch has one description of each operand for the copy engine: there is one product, or one for each entry.
+    /// A launch has descriptions of its operands for the copy engine: products are not stacked.
     pub(super) has_descriptions: bool,
     pub(super) chip: Chip,
 }

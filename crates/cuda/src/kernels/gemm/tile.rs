@@ -99,10 +99,27 @@ impl Tile {
 
     /// Dynamic shared memory for so many steps: the stages that are used, or the tile of sums that follows them.
     pub(super) fn shared_bytes(&self, steps: usize) -> usize {
-        let stages = self.stages.min(steps) * (self.m + self.n) * ROW_BYTES;
-        let sums = self.m * (self.n + 8) * size_of::<f32>();
-        let alignment = if self.is_bulk { BULK_ALIGNMENT_BYTES } else { 0 };
-        stages.max(sums) + alignment
+        self.stage_bytes(steps).max(self.tile_bytes(size_of::<f32>())) + self.alignment_bytes()
+    }
+
+    /// The same where results of 16 bits follow the stages, or lie beside them where they are residuals first.
+    pub(super) fn shared_bytes_of_results(&self, steps: usize, has_residual: bool) -> usize {
+        let (stages, results) = (self.stage_bytes(steps), self.tile_bytes(size_of::<u16>()));
+        let both = if has_residual { stages + results } else { stages.max(results) };
+        both + self.alignment_bytes()
+    }
+
+    fn stage_bytes(&self, steps: usize) -> usize {
+        self.stages.min(steps) * (self.m + self.n) * ROW_BYTES
+    }
+
+    /// One element for each output, in padded rows.
+    fn tile_bytes(&self, element_bytes: usize) -> usize {
+        self.m * (self.n + 8) * element_bytes
+    }
+
+    fn alignment_bytes(&self) -> usize {
+        if self.is_bulk { BULK_ALIGNMENT_BYTES } else { 0 }
     }
 
     /// True where the chip has what multiplies, and room for a block.
@@ -113,16 +130,20 @@ impl Tile {
 
     /// How many blocks of so many steps one SM holds, as far as shared memory, threads and registers tell.
     pub(super) fn blocks_per_sm(&self, steps: usize, chip: Chip) -> usize {
+        self.blocks_with(self.shared_bytes(steps), chip)
+    }
+
+    /// The same for blocks with so much shared memory.
+    pub(super) fn blocks_with(&self, shared_bytes: usize, chip: Chip) -> usize {
         const REGISTERS_PER_SM: usize = 65_536;
         const THREADS_PER_SM: usize = 2048;
-        const SHARED_BYTES_RESERVED: usize = 1024;
+        const SHARED_RESERVED: usize = 1024;
         let registers_besides_sums = match self.multiplier {
             Multiplier::Warp => 75,
             Multiplier::Warpgroup => 57,
         };
         let registers = (self.m * self.n / self.threads() + registers_besides_sums).min(255);
-        let by_shared =
-            chip.shared_bytes_per_sm as usize / (self.shared_bytes(steps) + SHARED_BYTES_RESERVED);
+        let by_shared = chip.shared_bytes_per_sm as usize / (shared_bytes + SHARED_RESERVED);
         let by_registers = REGISTERS_PER_SM / (self.threads() * registers);
         by_shared.min(by_registers).min(THREADS_PER_SM / self.threads()).max(1)
     }

@@ -36,7 +36,8 @@ pub(super) fn estimate(conv: &WindowConv, tile: &Tile, chip: Chip, entries: usiz
     let region = tile.region(conv).iter().product::<usize>() * ROW_BYTES;
     let loaded = tile.stage_bytes() as f64 + region as f64 / conv.taps() as f64;
     let busy = multiply.max(loaded / LOAD_BYTES_PER_CYCLE);
-    let finish = outputs * (STORE + if conv.has_residual { RESIDUAL } else { 0.0 });
+    let store = if conv.is_pooled { STORE / 2.0 } else { STORE };
+    let finish = outputs * (store + if conv.has_residual { RESIDUAL } else { 0.0 });
 
     let by_latency = waves * (FILL + steps * busy.max(LEAST_STEP) + finish);
     let by_throughput = blocks_of_sm as f64 * (steps * busy + finish) + FILL;
@@ -59,8 +60,9 @@ fn blocks_per_sm(conv: &WindowConv, tile: &Tile, chip: Chip) -> usize {
 /// Bytes that must be moved whatever the tile.
 fn bytes(conv: &WindowConv) -> f64 {
     let pixels = |[height, width]: [usize; 2]| conv.images * height * width;
+    let outputs = pixels(conv.image.output) * conv.filters;
     let elements = pixels(conv.image.size) * conv.image.channels
         + conv.filters * conv.filter_stride
-        + pixels(conv.image.output) * conv.filters;
+        + if conv.is_pooled { outputs / 4 } else { outputs };
     (elements * conv.precision.storage().size_bytes()) as f64
 }

@@ -16,6 +16,7 @@ use tile::{CHANNELS, ROW_BYTES, Tile};
 const TEXT: &str = concat!(
     include_str!("../../../kernels/divider.cuh"),
     include_str!("../../../kernels/tensor_core.cuh"),
+    include_str!("../../../kernels/packed.cuh"),
     include_str!("../../../kernels/window_conv.cu")
 );
 
@@ -36,6 +37,8 @@ pub(crate) struct WindowConv {
     pub(crate) has_bias: bool,
     pub(crate) has_residual: bool,
     pub(crate) activation: Option<Activation>,
+    /// Of every two by two pixels the greatest is stored.
+    pub(crate) is_pooled: bool,
     pub(crate) precision: Precision,
 }
 
@@ -85,6 +88,7 @@ impl WindowConv {
             && dilations == [1, 1]
             && channels.is_multiple_of(CHANNELS)
             && self.filters.is_multiple_of(tile::FILTERS)
+            && !(self.is_pooled && self.has_residual)
             && size.iter().chain(&output).all(|&side| side < MAX_SIDE)
             && pads_begin.iter().all(|&pad| pad < MAX_SIDE)
             && fits(elements(size, channels))
@@ -156,7 +160,8 @@ impl WindowConv {
             cluster: [1, 1, 1],
             arguments,
         };
-        Candidate::new(format!("window_conv {}", tile.name()), vec![launch], 0)
+        let pooled = if self.is_pooled { " pooled" } else { "" };
+        Candidate::new(format!("window_conv {}{pooled}", tile.name()), vec![launch], 0)
     }
 
     fn weights_map(&self, base: &Argument, tile: &Tile) -> TensorMap {
@@ -207,6 +212,7 @@ impl WindowConv {
             ("ACTIVATION", epilogue_activation(self.activation).0.to_string()),
             ("HAS_BIAS", flag(self.has_bias)),
             ("HAS_RESIDUAL", flag(self.has_residual)),
+            ("IS_POOLED", flag(self.is_pooled)),
         ];
         KernelSource {
             is_exact: true,
@@ -254,6 +260,7 @@ fn example(images: usize, side: usize, channels: usize, filters: usize) -> Windo
         has_bias: true,
         has_residual: false,
         activation: Some(Activation::Relu),
+        is_pooled: false,
         precision: Precision::F16,
     }
 }
@@ -266,7 +273,9 @@ pub(crate) fn samples() -> Vec<KernelSource> {
     };
     let residual = WindowConv { has_residual: true, ..example(1, 14, 256, 256) };
     let bf16 = WindowConv { precision: Precision::Bf16, has_bias: false, ..example(8, 13, 64, 64) };
+    let pooled = WindowConv { is_pooled: true, ..example(8, 28, 512, 512) };
     vec![
+        first(pooled),
         first(example(32, 56, 64, 64)),
         first(example(8, 112, 128, 128)),
         first(residual),

@@ -68,6 +68,16 @@ fn runs_meet_the_pixels_of_their_windows() {
 }
 
 #[test]
+fn pixels_that_are_pooled_lie_in_one_tile() {
+    for side in [14, 28, 56, 112, 224, 30] {
+        let conv = WindowConv { is_pooled: true, ..example(2, side, 64, 64) };
+        let tiles: Vec<Tile> = Tile::sensible(&conv).collect();
+        assert!(!tiles.is_empty(), "{side}");
+        assert!(tiles.iter().all(|tile| tile.rows % 2 == 0 && tile.columns % 2 == 0), "{tiles:?}");
+    }
+}
+
+#[test]
 fn runs_stay_within_their_regions() {
     for conv in [example(1, 56, 64, 64), example(8, 14, 512, 512), example(2, 13, 128, 64)] {
         for tile in Tile::sensible(&conv) {
@@ -86,6 +96,9 @@ fn what_the_kernel_does_not_compute_is_refused() {
     assert!(!conv.is_supported(Chip { capability: 100, ..Chip::H200 }));
     assert!(!WindowConv { precision: Precision::Tf32, ..conv.clone() }.is_supported(Chip::H200));
     assert!(!WindowConv { filters: 96, ..conv.clone() }.is_supported(Chip::H200));
+    let pooled = WindowConv { is_pooled: true, ..conv.clone() };
+    assert!(pooled.is_supported(Chip::H200));
+    assert!(!WindowConv { has_residual: true, ..pooled }.is_supported(Chip::H200));
     let image = conv.image;
     for image in [
         Image { channels: 96, ..image },

@@ -47,7 +47,7 @@ pub(super) fn regions(conv: &WindowConv) -> usize {
 }
 
 impl Tile {
-    /// Tiles that cut the image into even parts, for every number of warpgroups.
+    /// Tiles that cut the image into equal parts, for every number of warpgroups.
     pub(super) fn sensible(conv: &WindowConv) -> impl Iterator<Item = Self> + use<> {
         let [height, width] = conv.image.output;
         let [kernel_y, kernel_x] = conv.image.kernel;
@@ -66,7 +66,8 @@ impl Tile {
                     let run = rows * pitch - (kernel_x - 1);
                     let region_rows = rows * pixel_groups + kernel_y - 1;
                     let fits = run <= MAX_RUN && pitch <= MAX_BOX && region_rows <= MAX_BOX;
-                    if !fits || run < least {
+                    let is_even = rows.is_multiple_of(2) && columns.is_multiple_of(2);
+                    if !fits || run < least || conv.is_pooled && !is_even {
                         continue;
                     }
                     let of = |stages| Self { rows, columns, filter_groups, pixel_groups, stages };

@@ -23,124 +23,165 @@ use crate::plan::site::{Selected, Selection, Site};
 
 /// A channels-last convolution with one group, fused or plain.
 pub(super) fn select(site: &Site<'_>) -> Selection {
-    let Some((conv, epilogue)) = convolution(site) else { return Ok(None) };
-    let Some(shape) = windows(site, conv, &epilogue).filter(|_| conv.group == 1) else {
-        return Ok(None);
-    };
-    let bias = bias_weights(site)?;
-    let storage = site.precision.storage();
-    let channels = shape.image.channels;
-    let padded = padded_columns(channels, storage);
-    let pairing = Pairing::of(&shape.image, padded, storage);
-    let image = match pairing {
-        Some(pairing) => pairing.image(&shape.image, padded),
-        None => Image { channels: padded, ..shape.image },
-    };
-    let k = image.kernel[0] * image.kernel[1] * image.channels;
-    let is_pointwise = image.kernel == [1, 1]
-        && image.strides == [1, 1]
-        && image.pads_begin == [0, 0]
-        && image.output == image.size;
-    let problem = GemmProblem {
-        m: shape.batch * image.output[0] * image.output[1],
-        n: shape.filters,
-        k,
-        stack: 1,
-        stack_steps: [0; 3],
-        left: match is_pointwise {
-            true => Left::Matrix { stride: padded },
-            false => Left::Image(image),
-        },
-        right: Right { by_rows: false, stride: right_stride(k, storage), is_weights: true },
-        bias: bias.as_ref().map(|_| Storage::F32),
-        has_residual: epilogue.has_residual,
-        activation: epilogue.activation,
-        precision: site.precision,
-    };
-    if !problem.is_supported() {
-        return Ok(None);
-    }
-    let layout = FilterLayout {
-        channels: padded,
-        width: image.kernel[1] * image.channels / padded,
-        first_tap: pairing.map_or(0, |pairing| pairing.first_tap),
-        stride: problem.right.stride,
-    };
-    let right = layout.filters(site, &shape)?;
-    let pixels = shape.batch * shape.image.size[0] * shape.image.size[1];
-    let is_padded = padded != channels;
-    let workspace_from = match is_padded {
-        true => (pixels * padded * storage.size_bytes()).next_multiple_of(256),
-        false => 0,
-    };
-    let operands = Operands {
-        left: match is_padded {
-            true => Argument::Workspace { offset_bytes: 0 },
-            false => Argument::Input(0),
-        },
-        right: Argument::Weights(right),
-        bias: bias.clone().map_or(Argument::Null, Argument::Weights),
-        residual: if epilogue.has_residual { Argument::Input(3) } else { Argument::Null },
-        output: Argument::Output(0),
-    };
-    let operator = match is_padded {
-        true => format!("{problem}, from {channels} channels"),
-        false => problem.to_string(),
-    };
+    let Some(dense) = Dense::of(site)? else { return Ok(None) };
+    let Dense { shape, epilogue, problem, operands, bias, unpadded, workspace_from } = &dense;
+    let (storage, workspace_from) = (site.precision.storage(), *workspace_from);
+    let operator = dense.operator();
     let wanted = site.wanted(&operator);
     let libraries = site.libraries.of(&wanted);
     let of_library = Operands { bias: libraries::bias(site, libraries)?, ..operands.clone() };
     let mut reference =
-        naive_product(&problem, std::slice::from_ref(&operands), workspace_from, &wanted);
-    let in_windows = in_windows(site, &shape, &problem, &operands, &wanted);
-    let mut candidates = candidates(&problem, &[operands], site.chip, workspace_from, &wanted);
+        naive_product(problem, std::slice::from_ref(operands), workspace_from, &wanted);
+    let in_windows = dense.in_windows(site, &wanted);
+    let mut candidates =
+        candidates(problem, std::slice::from_ref(operands), site.chip, workspace_from, &wanted);
     candidates.splice(in_windows.place..in_windows.place, in_windows.candidates);
     let library = Library { set: libraries, wanted: &wanted };
-    candidates.extend(library.products(site, &problem, &of_library, workspace_from));
-    if is_padded {
+    candidates.extend(library.products(site, problem, &of_library, workspace_from));
+    if let Some(channels) = *unpadded {
+        let pixels = shape.batch * shape.image.size[0] * shape.image.size[1];
         let to = Argument::Workspace { offset_bytes: 0 };
         let pad = pad_rows_launch(storage, pixels, channels, Argument::Input(0), to);
         let all = candidates.iter_mut().chain(&mut reference);
         all.for_each(|candidate| candidate.launches.insert(0, pad.clone()));
     }
-    candidates.extend(library.convolutions(site, &shape, &epilogue)?);
-    candidates.splice(0..0, stem(site, &shape, &epilogue, bias)?);
+    candidates.extend(library.convolutions(site, shape, epilogue)?);
+    candidates.splice(0..0, stem(site, shape, epilogue, bias.clone())?);
     let reads = if epilogue.has_residual { vec![0, 3] } else { vec![0] };
     let selected = Selected::among(operator, candidates, reads);
     Ok(selected.map(|selected| Selected { reference, ..selected }))
 }
 
-/// The ways to compute a convolution of few channels straight from the image, which need no padding and no workspace; none
-/// where it is no such convolution.
-fn stem(
-    site: &Site<'_>,
-    windows: &Windows<'_>,
-    epilogue: &Epilogue,
+/// A convolution as a product, with its weights on the device.
+pub(super) struct Dense<'a> {
+    shape: Windows<'a>,
+    epilogue: Epilogue,
+    pub(super) problem: GemmProblem,
+    operands: Operands,
     bias: Option<Arc<DeviceWeights>>,
-) -> Result<Vec<Candidate>, DeviceError> {
-    let conv = StemConv {
-        images: windows.batch,
-        image: windows.image,
-        filters: windows.filters,
-        has_bias: bias.is_some(),
-        activation: epilogue.activation,
-        precision: site.precision,
-    };
-    if epilogue.has_residual || !conv.is_supported() {
-        return Ok(Vec::new());
+    /// Channels of the image as it is given, where they have to be padded.
+    unpadded: Option<usize>,
+    /// What padded pixels take of the workspace.
+    workspace_from: usize,
+}
+
+impl<'a> Dense<'a> {
+    pub(super) fn of(site: &Site<'a>) -> Result<Option<Self>, DeviceError> {
+        let Some((conv, epilogue)) = convolution(site) else { return Ok(None) };
+        let Some(shape) = windows(site, conv, &epilogue).filter(|_| conv.group == 1) else {
+            return Ok(None);
+        };
+        let bias = bias_weights(site)?;
+        let storage = site.precision.storage();
+        let channels = shape.image.channels;
+        let padded = padded_columns(channels, storage);
+        let pairing = Pairing::of(&shape.image, padded, storage);
+        let image = match pairing {
+            Some(pairing) => pairing.image(&shape.image, padded),
+            None => Image { channels: padded, ..shape.image },
+        };
+        let k = image.kernel[0] * image.kernel[1] * image.channels;
+        let is_pointwise = image.kernel == [1, 1]
+            && image.strides == [1, 1]
+            && image.pads_begin == [0, 0]
+            && image.output == image.size;
+        let problem = GemmProblem {
+            m: shape.batch * image.output[0] * image.output[1],
+            n: shape.filters,
+            k,
+            stack: 1,
+            stack_steps: [0; 3],
+            left: match is_pointwise {
+                true => Left::Matrix { stride: padded },
+                false => Left::Image(image),
+            },
+            right: Right { by_rows: false, stride: right_stride(k, storage), is_weights: true },
+            bias: bias.as_ref().map(|_| Storage::F32),
+            has_residual: epilogue.has_residual,
+            activation: epilogue.activation,
+            precision: site.precision,
+        };
+        if !problem.is_supported() {
+            return Ok(None);
+        }
+        let layout = FilterLayout {
+            channels: padded,
+            width: image.kernel[1] * image.channels / padded,
+            first_tap: pairing.map_or(0, |pairing| pairing.first_tap),
+            stride: problem.right.stride,
+        };
+        let right = layout.filters(site, &shape)?;
+        let pixels = shape.batch * shape.image.size[0] * shape.image.size[1];
+        let unpadded = (padded != channels).then_some(channels);
+        let operands = Operands {
+            left: match unpadded {
+                Some(_) => Argument::Workspace { offset_bytes: 0 },
+                None => Argument::Input(0),
+            },
+            right: Argument::Weights(right),
+            bias: bias.clone().map_or(Argument::Null, Argument::Weights),
+            residual: if epilogue.has_residual { Argument::Input(3) } else { Argument::Null },
+            output: Argument::Output(0),
+        };
+        let padded_bytes = (pixels * padded * storage.size_bytes()).next_multiple_of(256);
+        let workspace_from = if unpadded.is_some() { padded_bytes } else { 0 };
+        let dense = Self { shape, epilogue, problem, operands, bias, unpadded, workspace_from };
+        Ok(Some(dense))
     }
-    let storage = site.precision.storage();
-    let pad = windows.image.pads_begin[1];
-    let form = format!("stem filters {:?} pad {pad} {storage:?}", windows.weights.shape());
-    let make = |weights: &[f32]| stored(conv.weights(weights), storage);
-    let weights = site.weights.get_or_make(windows.weights, form, make)?;
-    let operands = [
-        Argument::Input(0),
-        Argument::Weights(weights),
-        bias.map_or(Argument::Null, Argument::Weights),
-        Argument::Output(0),
-    ];
-    Ok(conv.candidates(&operands, site.chip))
+
+    /// What is computed, as choices know it.
+    pub(super) fn operator(&self) -> String {
+        match self.unpadded {
+            Some(channels) => format!("{}, from {channels} channels", self.problem),
+            None => self.problem.to_string(),
+        }
+    }
+
+    /// The convolution with what its windows cover in shared memory, and what the kernel is given.
+    pub(super) fn of_windows(&self, is_pooled: bool) -> (WindowConv, WindowOperands) {
+        let conv = WindowConv {
+            images: self.shape.batch,
+            image: self.shape.image,
+            filters: self.shape.filters,
+            filter_stride: self.problem.right.stride,
+            has_bias: self.problem.bias.is_some(),
+            has_residual: self.problem.has_residual,
+            activation: self.problem.activation,
+            is_pooled,
+            precision: self.problem.precision,
+        };
+        let Operands { left, right, bias, residual, output } = self.operands.clone();
+        (conv, WindowOperands { image: left, weights: right, bias, residual, output })
+    }
+
+    /// They stand before the products where one of them is expected to be faster, else after the first.
+    fn in_windows(&self, site: &Site<'_>, wanted: &Wanted) -> InWindows {
+        let (conv, operands) = self.of_windows(false);
+        let (entries, chip) = wanted.entries_on(site.chip);
+        let all = matches!(wanted, Wanted::All | Wanted::Named(_));
+        let mut expected = conv.candidates(&operands, chip, entries, all);
+        let least = least_estimate(&self.problem, site.chip, wanted);
+        let is_first = match (expected.first(), least) {
+            (Some(best), Some(least)) => best.cycles < least,
+            (best, _) => best.is_some(),
+        };
+        let place = usize::from(!is_first && least.is_some());
+        let best = expected.first().filter(|_| is_first).map(|best| best.candidate.name.clone());
+        expected.retain(|of| {
+            wanted.includes(&of.candidate.name) || best.as_ref() == Some(&of.candidate.name)
+        });
+        InWindows { place, candidates: expected.into_iter().map(|of| of.candidate).collect() }
+    }
+
+    /// The cycles that the convolution is expected to take at the least, in windows or as a product.
+    pub(super) fn least_estimate(&self, site: &Site<'_>, wanted: &Wanted) -> f64 {
+        let (conv, operands) = self.of_windows(false);
+        let (entries, chip) = wanted.entries_on(site.chip);
+        let in_windows = conv.candidates(&operands, chip, entries, false);
+        let in_windows = in_windows.first().map(|best| best.cycles);
+        let all = in_windows.into_iter().chain(least_estimate(&self.problem, site.chip, wanted));
+        all.fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// Ways to compute a convolution with what its windows cover in shared memory, and their place among those of products.
@@ -149,45 +190,52 @@ struct InWindows {
     candidates: Vec<Candidate>,
 }
 
-/// They stand before the products where one of them is expected to be faster, else after the first.
-fn in_windows(
+/// The ways to compute a convolution of few channels straight from the image, with channels beside them where windows would
+/// lie an odd number of values apart; none where it is no such convolution.
+fn stem(
     site: &Site<'_>,
     windows: &Windows<'_>,
-    problem: &GemmProblem,
-    operands: &Operands,
-    wanted: &Wanted,
-) -> InWindows {
-    let conv = WindowConv {
+    epilogue: &Epilogue,
+    bias: Option<Arc<DeviceWeights>>,
+) -> Result<Vec<Candidate>, DeviceError> {
+    let storage = site.precision.storage();
+    let Image { size, channels, strides, .. } = windows.image;
+    let is_padded = !(strides[1] * channels).is_multiple_of(2);
+    let padded = if is_padded { padded_columns(channels, storage) } else { channels };
+    let conv = StemConv {
         images: windows.batch,
-        image: windows.image,
+        image: Image { channels: padded, ..windows.image },
         filters: windows.filters,
-        filter_stride: problem.right.stride,
-        has_bias: problem.bias.is_some(),
-        has_residual: problem.has_residual,
-        activation: problem.activation,
-        precision: problem.precision,
+        filter_channels: channels,
+        has_bias: bias.is_some(),
+        activation: epilogue.activation,
+        precision: site.precision,
     };
-    let operands = WindowOperands {
-        image: operands.left.clone(),
-        weights: operands.right.clone(),
-        bias: operands.bias.clone(),
-        residual: operands.residual.clone(),
-        output: operands.output.clone(),
-    };
-    let (entries, chip) = wanted.entries_on(site.chip);
-    let all = matches!(wanted, Wanted::All | Wanted::Named(_));
-    let mut expected = conv.candidates(&operands, chip, entries, all);
-    let least = least_estimate(problem, site.chip, wanted);
-    let is_first = match (expected.first(), least) {
-        (Some(best), Some(least)) => best.cycles < least,
-        (best, _) => best.is_some(),
-    };
-    let place = usize::from(!is_first && least.is_some());
-    let best = expected.first().filter(|_| is_first).map(|best| best.candidate.name.clone());
-    expected.retain(|of| {
-        wanted.includes(&of.candidate.name) || best.as_ref() == Some(&of.candidate.name)
-    });
-    InWindows { place, candidates: expected.into_iter().map(|of| of.candidate).collect() }
+    if epilogue.has_residual || !conv.is_supported() {
+        return Ok(Vec::new());
+    }
+    let pad = windows.image.pads_begin[1];
+    let shape = windows.weights.shape();
+    let form = format!("stem filters {shape:?} of {padded} channels pad {pad} {storage:?}");
+    let make = |weights: &[f32]| stored(conv.weights(weights), storage);
+    let weights = site.weights.get_or_make(windows.weights, form, make)?;
+    let image = Argument::Workspace { offset_bytes: 0 };
+    let operands = [
+        if is_padded { image.clone() } else { Argument::Input(0) },
+        Argument::Weights(weights),
+        bias.map_or(Argument::Null, Argument::Weights),
+        Argument::Output(0),
+    ];
+    let mut candidates = conv.candidates(&operands, site.chip);
+    if is_padded {
+        let pixels = windows.batch * size[0] * size[1];
+        let pad = pad_rows_launch(storage, pixels, channels, Argument::Input(0), image);
+        for candidate in &mut candidates {
+            candidate.launches.insert(0, pad.clone());
+            candidate.workspace_bytes = pixels * padded * storage.size_bytes();
+        }
+    }
+    Ok(candidates)
 }
 
 /// The convolution that a node is, and what follows it.

@@ -11,6 +11,7 @@ mod layout;
 mod libraries;
 pub(crate) mod linear;
 mod normalisation;
+pub(crate) mod pooled_conv;
 mod pooling;
 mod products;
 mod recurrent;

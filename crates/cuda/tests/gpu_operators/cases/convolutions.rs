@@ -9,6 +9,7 @@ pub(super) fn cases() -> Vec<Case> {
     stems(&mut cases);
     windowed(&mut cases);
     moved_by_one(&mut cases);
+    pooled(&mut cases);
     transposed(&mut cases);
     fused(&mut cases);
     cases.push(normalised());
@@ -71,7 +72,9 @@ fn plain(cases: &mut Vec<Case>) {
 /// First convolutions: few channels, windows that move by two pixels, with and without bias and activation.
 fn stems(cases: &mut Vec<Case>) {
     let two = |pads: &[i64]| attributes(1, &[2, 2], pads, &[1, 1]);
-    let images: [(&[usize], &[usize], Attributes); 11] = [
+    let images: [(&[usize], &[usize], Attributes); 13] = [
+        (&[2, 3, 40, 37], &[64, 3, 3, 3], attributes(1, &[1, 1], &[1, 1, 1, 1], &[1, 1])),
+        (&[1, 1, 19, 21], &[24, 1, 5, 5], attributes(1, &[1, 1], &[2, 2, 2, 2], &[1, 1])),
         (&[1, 3, 40, 40], &[64, 3, 7, 7], two(&[3, 3, 3, 3])),
         (&[3, 3, 33, 37], &[64, 3, 7, 7], two(&[3, 3, 3, 3])),
         (&[1, 3, 36, 44], &[32, 3, 3, 3], two(&[1, 1, 1, 1])),
@@ -142,6 +145,29 @@ fn moved_by_one(cases: &mut Vec<Case>) {
             let name = format!("windows of {image:?} by {kernel:?}, {activation}, {with} residual");
             cases.push(block.finish(&name, &[active]));
         }
+    }
+}
+
+/// Convolutions of which a pool alone reads what they compute, also of images with an odd last row or column.
+fn pooled(cases: &mut Vec<Case>) {
+    for (image, filter_count) in [
+        ([2, 64, 14, 16], 64),
+        ([1, 128, 15, 13], 128),
+        ([3, 64, 30, 28], 192),
+        ([1, 64, 8, 224], 64),
+    ] {
+        let kernel = [filter_count, image[1], 3, 3];
+        let operands = [floats(&image), filters(&kernel), weights(&kernel[..1])];
+        let mut block = CaseBuilder::new(OPSET);
+        let given: Vec<_> =
+            operands.iter().map(|operand| block.operand(operand).unwrap()).collect();
+        let sum = block.node("Conv", &given, attributes(1, &[1, 1], &[1, 1, 1, 1], &[1, 1]));
+        let active = block.node("Relu", &[sum], none());
+        let window = none().with("kernel_shape", vec![2i64, 2]).with("strides", vec![2i64, 2]);
+        let greatest = block.node("MaxPool", &[active], window);
+        cases.push(
+            block.finish(&format!("windows of {image:?} by {kernel:?}, pooled"), &[greatest]),
+        );
     }
 }
 
