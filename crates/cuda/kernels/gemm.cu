@@ -233,9 +233,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
 
 #if IS_ROUNDED_FIRST
 #pragma unroll
-    for (int i = 0; i < MMA_M; i++)
-#pragma unroll
-        for (int j = 0; j < MMA_N; j++) results.finish(p, row_of(i), column_of(j), sums[i][j]);
+    for (int i = 0; i < MMA_M; i++) results.finish(p, row_of(i), column_of(0), sums[i]);
     __syncthreads();
     results.store(p, output);
 #else

@@ -97,48 +97,68 @@ struct Results {
         bias = bias_tile;
     }
 
-    // Has a thread do something with each of its eight neighbours in a row that lie inside: where they are in shared memory,
-    // and in memory.
-    template <typename Do> DEVICE void each(const Problem &p, Do &&act) const {
-#pragma unroll 4
-        for (int at = threadIdx.x; at < TILE_M * ROW_STORES; at += THREADS) {
-            int row = at / ROW_STORES, column = at % ROW_STORES * STORE_ELEMENTS;
-            if (first_m + row >= p.m || first_n + column >= p.n) continue;
-            act(tile + row * STRIDE + column, (i64)(first_m + row) * p.output_stride + first_n + column);
+    // Has a thread do something with eight neighbours of each of its rows, as far as they lie inside: where they are in shared
+    // memory, and in memory.
+    template <typename T, typename Do> DEVICE void each(const Problem &p, T *memory, Do &&act) const {
+        constexpr int AT_ONCE = THREADS / ROW_STORES, TURNS = (TILE_M + AT_ONCE - 1) / AT_ONCE;
+        static_assert(THREADS % ROW_STORES == 0, "a thread has the same columns of every row");
+        int row = threadIdx.x / ROW_STORES, column = threadIdx.x % ROW_STORES * STORE_ELEMENTS;
+        int rows = first_n + column < p.n ? min(p.m - first_m, TILE_M) : 0;
+        STORAGE *place = tile + row * STRIDE + column;
+        memory += (i64)(first_m + row) * p.output_stride + first_n + column;
+#pragma unroll
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (row + turn * AT_ONCE < rows) act(place + turn * AT_ONCE * STRIDE, memory);
+            memory += AT_ONCE * p.output_stride;
         }
     }
 
     DEVICE void load_bias(const Problem &p, const BIAS *from) {
 #if HAS_BIAS
-        for (int n = threadIdx.x; n < TILE_N; n += THREADS) bias[n] = first_n + n < p.n ? to_float(from[first_n + n]) : 0.f;
+#pragma unroll
+        for (int first = 0; first < TILE_N; first += THREADS) {
+            int n = first + threadIdx.x;
+            if (n < TILE_N) bias[n] = first_n + n < p.n ? to_float(from[first_n + n]) : 0.f;
+        }
 #endif
     }
 
     // Starts copying residuals to where results will be.
     DEVICE void copy(const Problem &p, const STORAGE *residual) const {
-        each(p, [&](STORAGE *to, i64 place) { copy_async<16>(shared_address(to), residual + place, 16); });
+        each(p, residual, [&](STORAGE *to, const STORAGE *from) { copy_async<16>(shared_address(to), from, 16); });
     }
 
-    // Neighbours in a row, and those eight rows below.
-    DEVICE void finish(const Problem &p, int row, int column, const float (&sums)[4]) {
+    // Pairs of neighbours in a row, every eight columns, and those eight rows below.
+    template <int COUNT> DEVICE void finish(const Problem &p, int row, int column, const float (&sums)[COUNT][4]) {
+        // Residuals that are asked for before any of them is waited for.
+        constexpr int AT_ONCE = COUNT < 4 ? COUNT : 4;
+        static_assert(COUNT % AT_ONCE == 0, "");
+        Pair *places[2] = {(Pair *)(tile + row * STRIDE + column), (Pair *)(tile + (row + 8) * STRIDE + column)};
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            Pair *place = (Pair *)(tile + (row + half * 8) * STRIDE + column);
-            Pair added, stored;
-            if (HAS_RESIDUAL) added = *place;
+        for (int first = 0; first < COUNT; first += AT_ONCE) {
+            Pair added[AT_ONCE][2];
+            if (HAS_RESIDUAL) {
 #pragma unroll
-            for (int e = 0; e < 2; e++) {
-                float value = sums[half * 2 + e];
-                if (HAS_BIAS) value += bias[column + e];
-                if (HAS_RESIDUAL) value += to_float(added.at[e]);
-                stored.at[e] = from_float<STORAGE>(activate<ACTIVATION, STORAGE>(value, p.activation));
+                for (int at = 0; at < 2 * AT_ONCE; at++) added[at / 2][at % 2] = places[at % 2][(first + at / 2) * 4];
             }
-            *place = stored;
+#pragma unroll
+            for (int at = 0; at < 2 * AT_ONCE; at++) {
+                int j = first + at / 2, half = at % 2;
+                Pair stored;
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float value = sums[j][half * 2 + e];
+                    if (HAS_BIAS) value += bias[column + j * 8 + e];
+                    if (HAS_RESIDUAL) value += to_float(added[at / 2][half].at[e]);
+                    stored.at[e] = from_float<STORAGE>(activate<ACTIVATION, STORAGE>(value, p.activation));
+                }
+                places[half][j * 4] = stored;
+            }
         }
     }
 
     DEVICE void store(const Problem &p, STORAGE *output) const {
-        each(p, [&](STORAGE *from, i64 place) { *(Stored *)(output + place) = *(Stored *)from; });
+        each(p, output, [&](const STORAGE *from, STORAGE *to) { *(Stored *)to = *(const Stored *)from; });
     }
 };
 
