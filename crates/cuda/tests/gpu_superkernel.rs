@@ -26,10 +26,13 @@ fn shape([m, n, k]: [usize; 3]) -> ProductShape {
     ProductShape { m, n, k }
 }
 
-/// Sizes that tiles divide, that only vectors divide, and that nothing divides; long and short sums; one column.
-const SHAPES: [[usize; 3]; 11] = [
+/// Sizes that tiles divide, all or only small ones, that only vectors divide, and that nothing divides; long and short sums;
+/// one column.
+const SHAPES: [[usize; 3]; 13] = [
     [256, 128, 1152],
     [256, 256, 256],
+    [192, 64, 352],
+    [128, 384, 32],
     [100, 36, 44],
     [77, 35, 45],
     [130, 2, 1027],

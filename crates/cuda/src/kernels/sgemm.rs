@@ -112,6 +112,13 @@ pub(crate) fn candidates(shape: &ProductShape, tenants: usize, chip: &Chip) -> V
             }
         }
     }
+    // One product may have to run beside others, whose blocks then share SMs.
+    if tenants > 1 {
+        for kernel in &mut found {
+            let blocks = kernel.blocks.saturating_mul(tenants as u32);
+            kernel.shared_bytes = kernel.shared_bytes.max(chip.spreading_bytes(blocks));
+        }
+    }
     found
 }
 
@@ -410,6 +417,23 @@ mod tests {
             found.iter().filter(|kernel| kernel.cluster > 1).count()
         };
         assert!(clusters(2) > clusters(32) && clusters(1000) == 0);
+        let reads_panels = |shape: &ProductShape, chip: &Chip| {
+            let found = candidates(shape, 64, chip);
+            found.iter().any(|kernel| kernel.source.entry == "sgemm_panels")
+        };
+        let older = Chip { capability: 80, ..Chip::H200 };
+        assert!(reads_panels(&CONVOLUTION, &Chip::H200) && !reads_panels(&CONVOLUTION, &older));
+        assert!(!reads_panels(&ODD, &Chip::H200));
+        // Blocks share an SM where there are more of them than SMs, or may be of other products.
+        let may_share = |tenants: usize, blocks: std::ops::RangeInclusive<u32>| {
+            let found = candidates(&CONVOLUTION, tenants, &Chip::H200);
+            let launches = found.iter().map(|kernel| kernel.launch(tenants));
+            let mut of_size =
+                launches.filter(|launch| blocks.contains(&(launch.grid[0] * launch.grid[1])));
+            of_size.any(|launch| 2 * launch.shared_bytes < Chip::H200.shared_bytes_per_sm)
+        };
+        assert!(may_share(1, 1..=132) && !may_share(3, 1..=132) && !may_share(64, 1..=132));
+        assert!(may_share(3, 133..=1000) && may_share(64, 133..=1000));
         let is_supported = |m, n, k| ProductShape { m, n, k }.is_supported();
         assert!(is_supported(1, 1, 1) && is_supported(65_536, 1, 1024));
         assert!(!is_supported(0, 1, 1) && !is_supported(65_537, 1, 1));
@@ -421,7 +445,7 @@ mod tests {
         use crate::compiler::Compiler;
         use crate::plan::tests::parameters::parameter_sizes;
         let Ok(compiler) = Compiler::of_process() else { return };
-        for shape in [CONVOLUTION, COLUMN] {
+        for shape in [CONVOLUTION, ODD, COLUMN] {
             let launch = candidates(&shape, 1, &Chip::H200)[0].launch(1);
             let given: Vec<usize> = launch
                 .arguments
