@@ -109,8 +109,8 @@ KERNEL_OF(THREADS, attention)(CONSTANT(Problem) p, const STORAGE *query, const S
     extern __shared__ __align__(128) u8 shared[];
     int lane = threadIdx.x % 32, matrix = lane / 8;
     int query_warp = threadIdx.x / 32 / KEY_WARPS, key_warp = threadIdx.x / 32 % KEY_WARPS;
-    int batch = blockIdx.y / p.heads, head = blockIdx.y - batch * p.heads;
-    int first_query = blockIdx.x * QUERIES;
+    int batch = BLOCK_Y / p.heads, head = BLOCK_Y - batch * p.heads;
+    int first_query = BLOCK_X * QUERIES;
     query += batch * p.query.batch + head * p.query.head;
     key += batch * p.key.batch + head * p.key.head;
     value += batch * p.value.batch + head * p.value.head;

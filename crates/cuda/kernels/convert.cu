@@ -1,7 +1,7 @@
 // Elements of type FROM to type TO, in order. PER_THREAD neighbours are moved at once.
 
 KERNEL(convert)(const FROM *from, TO *__restrict__ to, u32 count) {
-    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * PER_THREAD;
+    u32 first = (BLOCK_X * BLOCK_THREADS + threadIdx.x) * PER_THREAD;
     release_successor();
     await_predecessor();
     if (first >= count) return;

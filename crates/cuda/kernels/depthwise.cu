@@ -23,7 +23,7 @@ KERNEL(depthwise)(CONSTANT(Problem) p, const STORAGE *input,
                   const STORAGE *__restrict__ filters, const float *__restrict__ bias,
                   const STORAGE *residual, STORAGE *__restrict__ output) {
     release_successor();
-    u32 number = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 number = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     int channel = take_remainder(number, p.by_channel_pieces) * VECTOR;
     int first_x = take_remainder(number, p.by_tile_columns) * COLUMNS;
     int first_y = take_remainder(number, p.by_tile_rows) * ROWS;

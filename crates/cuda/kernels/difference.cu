@@ -19,7 +19,7 @@ KERNEL(difference)(const STORAGE *values, const STORAGE *reference, Difference *
     await_predecessor();
     double difference_squares = 0, reference_squares = 0;
     float largest_difference = 0.f, largest_reference = 0.f;
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    for (u32 i = BLOCK_X * BLOCK_THREADS + threadIdx.x; i < count; i += GRID_X * BLOCK_THREADS) {
         float expected = to_float(reference[i]);
         float far = fabsf(to_float(values[i]) - expected);
         // Written so that it holds for numbers alone.

@@ -36,7 +36,7 @@ DEVICE int source_of(Axis axis, int output, int tap) {
 KERNEL(direct_conv)(const STORAGE *input, const STORAGE *weights, const BIAS *bias,
                     const STORAGE *residual, STORAGE *output, CONSTANT(Problem) p,
                     u32 count) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 image = index;
     u32 piece = 0;
     if (CHANNELS_LAST) piece = take_remainder(image, p.pieces);

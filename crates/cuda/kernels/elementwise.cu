@@ -55,7 +55,7 @@ template <int COUNT> DEVICE void run(u32 index, const u32 (&places)[INPUTS], OUT
 
 KERNEL(elementwise)(OUTPUT *output, Shape shape, u32 count, PARAMETERS) {
     constexpr u32 moves[INPUTS] = {MOVES};
-    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * WIDTH;
+    u32 first = (BLOCK_X * BLOCK_THREADS + threadIdx.x) * WIDTH;
     u32 rest = first;
     u32 places[INPUTS];
 #pragma unroll

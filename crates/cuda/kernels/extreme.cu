@@ -27,7 +27,7 @@ DEVICE long long place_of(Best best, NUMBER first) { return first != first || be
 
 // A warp per row of contiguous elements.
 KERNEL(extreme_rows)(const FROM *from, long long *to, u32 outer, u32 along) {
-    u32 row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    u32 row = (BLOCK_X * BLOCK_THREADS + threadIdx.x) / 32;
     release_successor();
     await_predecessor();
     if (row >= outer) return;
@@ -44,7 +44,7 @@ KERNEL(extreme_rows)(const FROM *from, long long *to, u32 outer, u32 along) {
 
 // A thread per line whose elements lie `inner` apart.
 KERNEL(extreme_strided)(const FROM *from, long long *to, u32 outer, u32 along, u32 inner) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     release_successor();
     await_predecessor();
     if (index >= outer * inner) return;

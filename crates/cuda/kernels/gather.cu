@@ -9,7 +9,7 @@ struct Gather {
 
 KERNEL(gather)(const ELEMENT *from, const INDEX *indices, ELEMENT *to, Gather shape, u32 count,
                Fault fault) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 before = index;
     u32 after = take_remainder(before, shape.after);
     u32 place = take_remainder(before, shape.indices);
@@ -40,7 +40,7 @@ struct Axes {
 
 KERNEL(gather_elements)(const ELEMENT *from, const INDEX *indices, ELEMENT *to, Axes axes, u32 along,
                         u32 stride, u32 count, Fault fault) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 rest = index;
     u32 place = 0;
 #pragma unroll

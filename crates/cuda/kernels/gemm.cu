@@ -60,8 +60,8 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     static_assert(GROUP <= 4, "each product has a description of its right matrix");
 #endif
     int tiles_n = (p.n + TILE_N - 1) / TILE_N;
-    int tile_m = blockIdx.x / tiles_n, tile_n = blockIdx.x - tile_m * tiles_n;
-    int split = blockIdx.y;
+    int tile_m = BLOCK_X / tiles_n, tile_n = BLOCK_X - tile_m * tiles_n;
+    int split = BLOCK_Y;
     int group = GROUP > 1 ? BLOCK_Z : 0, stacked = GROUP > 1 ? 0 : BLOCK_Z;
 #if BULK_RIGHT
     const TileMap *right_map = &first_right_map;
@@ -101,7 +101,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     finish.stores = TILE_M * ROW_STORES;
 #if REDUCTION == REDUCTION_CLUSTER
     // The blocks of a cluster share the rows of their tile.
-    int rows_of_block = (TILE_M + (int)gridDim.y - 1) / (int)gridDim.y;
+    int rows_of_block = (TILE_M + (int)GRID_Y - 1) / (int)GRID_Y;
     finish.first_row = split * rows_of_block;
     finish.stores = max(min(TILE_M - finish.first_row, rows_of_block), 0) * ROW_STORES;
 #endif
@@ -254,8 +254,8 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
 #endif
 #if REDUCTION == REDUCTION_WORKSPACE
     // Each split's part lies in the workspace as it lies in shared memory, without the padding.
-    i64 tile = (i64)BLOCK_Z * gridDim.x + blockIdx.x;
-    float *parts = workspace + tile * (int)gridDim.y * (TILE_M * TILE_N);
+    i64 tile = (i64)BLOCK_Z * GRID_X + BLOCK_X;
+    float *parts = workspace + tile * (int)GRID_Y * (TILE_M * TILE_N);
     for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += THREADS * 4) {
         float4 value = *(float4 *)&sum_tile[at / TILE_N * SUM_STRIDE + at % TILE_N];
         __stcg((float4 *)&parts[(i64)split * (TILE_M * TILE_N) + at], value);
@@ -264,7 +264,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
     __syncthreads();
     bool *is_last = (bool *)shared;
     if (threadIdx.x == 0) {
-        *is_last = atomicAdd(&counters[tile], 1) == (int)gridDim.y - 1;
+        *is_last = atomicAdd(&counters[tile], 1) == (int)GRID_Y - 1;
         if (*is_last) counters[tile] = 0;
     }
     __syncthreads();
@@ -288,7 +288,7 @@ KERNEL_OF(THREADS, gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands,
 #pragma unroll
             for (int e = 0; e < STORE_ELEMENTS; e++) values[e] = 0.f;
 #pragma unroll 4
-            for (int part = 0; part < (int)gridDim.y; part++) {
+            for (int part = 0; part < (int)GRID_Y; part++) {
 #pragma unroll
                 for (int e = 0; e < STORE_ELEMENTS; e += 4) {
                     // Fewer than four neighbours are read with those beside them, which lie in the same tile.

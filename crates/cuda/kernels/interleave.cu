@@ -20,7 +20,7 @@ struct Interleaving {
 template <typename T> constexpr int WIDEST = 16 / sizeof(T) < PIXELS ? 16 / sizeof(T) : PIXELS;
 
 KERNEL(interleave)(const FROM *from, TO *__restrict__ to, Interleaving shape, u32 offset, u32 count) {
-    u32 rest = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 rest = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     bool is_inside = rest < count;
     u32 piece = take_remainder(rest, shape.pieces);
     u32 read = offset + piece * PIXELS;

@@ -21,7 +21,7 @@ struct Joined {
 KERNEL(joined)(WHOLE_POINTER whole, Joined shape, u32 count, PART_POINTER part0, PART_POINTER part1,
                PART_POINTER part2, PART_POINTER part3, PART_POINTER part4, PART_POINTER part5,
                PART_POINTER part6, PART_POINTER part7) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 row = index;
     u32 column = take_remainder(row, shape.columns);
     PART_POINTER parts[8] = {part0, part1, part2, part3, part4, part5, part6, part7};

@@ -7,7 +7,7 @@
 // All else is told when it is launched, so that few variants serve all products. `kernel_x` is the width of the filters.
 
 KERNEL(naive_product)(CONSTANT(Problem) p, CONSTANT(Operands) operands, int kernel_x) {
-    i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    i64 at = (i64)BLOCK_X * BLOCK_THREADS + threadIdx.x;
     int group = GROUP > 1 ? BLOCK_Z : 0, stacked = GROUP > 1 ? 0 : BLOCK_Z;
     release_successor();
     await_predecessor();

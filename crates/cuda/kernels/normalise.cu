@@ -63,7 +63,7 @@ DEVICE float squared(float x) { return x * x; }
 #ifdef VECTORS
 KERNEL(normalise_warp)(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to,
                        Normalisation shape) {
-    u32 row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    u32 row = (BLOCK_X * BLOCK_THREADS + threadIdx.x) / 32;
     u32 lane = threadIdx.x % 32;
     release_successor();
     // Weights are read while the predecessor still runs, as far as there are registers for them.
@@ -116,7 +116,7 @@ KERNEL(normalise_warp)(const STORAGE *from, const PARAMETER *scale, const PARAME
 KERNEL_OF(THREADS, normalise_block)(const STORAGE *from, const PARAMETER *scale, const PARAMETER *bias, STORAGE *to, Normalisation shape) {
     constexpr int warps = THREADS / 32;
     __shared__ float of_warp[2][warps];
-    u32 row = blockIdx.x;
+    u32 row = BLOCK_X;
     size_t start = size_t(row) * shape.columns;
     release_successor();
     await_predecessor();

@@ -36,8 +36,8 @@ KERNEL_OF(THREADS, normalise_columns)(const STORAGE *from, const PARAMETER *scal
     u32 groups = shape.channels / WIDTH;
     u32 tiles = (groups + COLUMNS - 1) / COLUMNS;
     u32 column = threadIdx.x % COLUMNS, lane = threadIdx.x / COLUMNS;
-    u32 group = blockIdx.x % tiles * COLUMNS + column;
-    size_t start = size_t(blockIdx.x / tiles) * shape.positions * groups + group;
+    u32 group = BLOCK_X % tiles * COLUMNS + column;
+    size_t start = size_t(BLOCK_X / tiles) * shape.positions * groups + group;
     // Threads past the last group have no positions, but take part in the sums.
     u32 positions = group < groups ? shape.positions : 0;
     release_successor();

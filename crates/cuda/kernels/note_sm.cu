@@ -9,5 +9,5 @@ KERNEL(note_sm)(u32 *sms, u32 microseconds) {
     do {
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     } while (now - start < microseconds * 1000ull);
-    if (threadIdx.x == 0) sms[blockIdx.x] = sm;
+    if (threadIdx.x == 0) sms[BLOCK_X] = sm;
 }

@@ -37,7 +37,7 @@ DEVICE int position_outside(int at, int kept) {
 
 KERNEL(pad)(const ELEMENT *from, ELEMENT *__restrict__ to, Axes axes, ELEMENT fill,
             u32 count) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 rest = index;
     int place = 0;
     bool is_inside = true;

@@ -8,7 +8,7 @@ static_assert(PADDED_COLUMNS % PER_THREAD == 0, "rows are padded to 8 bytes");
 KERNEL(pad_rows)(const STORAGE *from, STORAGE *__restrict__ to, u32 rows) {
     constexpr u32 PIECES = PADDED_COLUMNS / PER_THREAD;
     release_successor();
-    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    u64 at = (u64)BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 row = at / PIECES, column = at % PIECES * PER_THREAD;
     await_predecessor();
     if (row >= rows) return;

@@ -54,7 +54,7 @@ DEVICE int taps(int start, int input, int padded, int kernel, int dilation) {
 }
 
 KERNEL(pooling)(const STORAGE *from, STORAGE *to, Pooling shape, u32 count) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 image = index;
     u32 channel = take_remainder(image, shape.channels);
     int first_x = int(take_remainder(image, shape.columns)) * STRIDE_WIDTH - PAD_WIDTH;

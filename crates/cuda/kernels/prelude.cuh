@@ -34,15 +34,58 @@ DEVICE void release_successor() {
 }
 
 // --- Kernels -------------------------------------------------------------------------------------------------------
-// A kernel computes one request. Where the host defines ENTRY_BLOCKS, one launch computes several: what is written here as
-// a kernel is then a function, which `entries.cuh` calls for the entry of each block with the addresses of that entry.
-// ENTRY_BLOCKS blocks along z belong to an entry, so that kernels read BLOCK_Z in place of `blockIdx.z`; and structures
-// hold addresses as `At<T>`, which FOUND reads.
+// A kernel computes one request, in a launch of its own. What is written as a kernel is a function where the host has a launch
+// do more than that:
+// - Where it defines ENTRY_BLOCKS, one launch computes several requests: `entries.cuh` calls the function for the entry of each
+//   block with the addresses of that entry. ENTRY_BLOCKS blocks along z belong to an entry; structures hold addresses as
+//   `At<T>`, which FOUND reads.
+// - Where it defines SHARED_LAUNCH, one launch computes problems of several kernels: `shared_launch.cuh` calls the function of
+//   the problem that each block belongs to.
+// So kernels ask for their place in a launch by these names alone: BLOCK_X, BLOCK_Y and BLOCK_Z in place of `blockIdx`, GRID_X and
+// GRID_Y in place of `gridDim`, and BLOCK_THREADS in place of `blockDim.x`.
 
-#ifdef ENTRY_BLOCKS
+#if defined(ENTRY_BLOCKS) || defined(SHARED_LAUNCH)
 #define KERNEL(name) DEVICE void name
 #define KERNEL_OF(threads, name) DEVICE void name
 #define CONSTANT(type) const type &
+
+// A parameter as the host gives it; see `parameters.cuh`.
+template <typename T> struct HostValue;
+#else
+#define KERNEL(name) extern "C" __global__ void name
+#define KERNEL_OF(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
+#define CONSTANT(type) const __grid_constant__ type
+#endif
+
+#ifdef SHARED_LAUNCH
+// The blocks of one of a kernel's problems: its number, the first of them in the launch, and how many there are along x and y.
+struct Blocks {
+    u32 number, first, x, y;
+};
+
+// Where the block of this thread is among its problem's.
+DEVICE uint3 block_of(Blocks blocks) {
+    u32 x = blockIdx.x - blocks.first;
+    if (x < blocks.x) return {x, 0, 0};
+    u32 row = x / blocks.x;
+    return {x - row * blocks.x, row % blocks.y, row / blocks.y};
+}
+
+// The host defines `own_blocks` for each kernel, those of the problem that this thread's block belongs to, and BLOCK_THREADS.
+#define BLOCK_X (block_of(own_blocks()).x)
+#define BLOCK_Y (block_of(own_blocks()).y)
+#define BLOCK_Z (block_of(own_blocks()).z)
+#define GRID_X (own_blocks().x)
+#define GRID_Y (own_blocks().y)
+#else
+#define BLOCK_X blockIdx.x
+#define BLOCK_Y blockIdx.y
+#define GRID_X gridDim.x
+#define GRID_Y gridDim.y
+#define BLOCK_THREADS blockDim.x
+#endif
+
+#ifdef ENTRY_BLOCKS
 #define ENTRY (blockIdx.z / ENTRY_BLOCKS)
 #define BLOCK_Z (blockIdx.z % ENTRY_BLOCKS)
 #define FOUND(address) (address).of(ENTRY)
@@ -58,14 +101,10 @@ template <typename T> struct alignas(16) At {
         return (T *)__cvta_global_to_generic(address);
     }
 };
-
-// A parameter as the host gives it; see `entries.cuh`.
-template <typename T> struct EntryValue;
 #else
-#define KERNEL(name) extern "C" __global__ void name
-#define KERNEL_OF(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
-#define CONSTANT(type) const __grid_constant__ type
+#ifndef SHARED_LAUNCH
 #define BLOCK_Z blockIdx.z
+#endif
 #define FOUND(address) (address)
 template <typename T> using At = T *;
 #endif

@@ -3,7 +3,7 @@
 // Parameters: STORAGE
 
 KERNEL(random_numbers)(STORAGE *to, u32 count, u32 seed) {
-    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 i = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     release_successor();
     await_predecessor();
     if (i >= count) return;

@@ -18,7 +18,7 @@
 KERNEL(recurrent_project)(const STORAGE *input, const STORAGE *__restrict__ weights,
                           const float *__restrict__ bias, float *projected, u32 directions, u32 tokens,
                           u32 features) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 row = index % ROWS;
     u32 direction = index / ROWS % directions;
     u32 first = index / ROWS / directions * TOKENS;
@@ -74,7 +74,7 @@ KERNEL(recurrent_walk)(const float *projected, const STORAGE *__restrict__ recur
 #if CELL == CELL_GRU && !LINEAR_BEFORE_RESET
     __shared__ float kept[HIDDEN];
 #endif
-    u32 direction = blockIdx.x / walk.sequences, sequence = blockIdx.x % walk.sequences;
+    u32 direction = BLOCK_X / walk.sequences, sequence = BLOCK_X % walk.sequences;
     const STORAGE *weights = recurrence + size_t(direction) * HIDDEN * ROWS;
     const float *own_bias = bias ? bias + (direction * 2 + 1) * ROWS : nullptr;
     size_t state = (size_t(direction) * walk.state_direction + size_t(sequence) * walk.state_sequence) * HIDDEN;
@@ -89,7 +89,7 @@ KERNEL(recurrent_walk)(const float *projected, const STORAGE *__restrict__ recur
         }
         length = given;
     }
-    for (u32 unit = threadIdx.x; unit < HIDDEN; unit += blockDim.x) {
+    for (u32 unit = threadIdx.x; unit < HIDDEN; unit += BLOCK_THREADS) {
         hidden[0][unit] = first_hidden ? to_float(first_hidden[state + unit]) : 0.f;
         cell[unit] = first_cell ? to_float(first_cell[state + unit]) : 0.f;
     }
@@ -101,14 +101,14 @@ KERNEL(recurrent_walk)(const float *projected, const STORAGE *__restrict__ recur
         const float *before = hidden[index % 2];
         float *after = hidden[(index + 1) % 2];
 #if CELL == CELL_GRU && !LINEAR_BEFORE_RESET
-        for (u32 unit = threadIdx.x; unit < HIDDEN; unit += blockDim.x) {
+        for (u32 unit = threadIdx.x; unit < HIDDEN; unit += BLOCK_THREADS) {
             float reset[1];
             recur<1, 1>(reset, before, weights, own_bias, unit);
             kept[unit] = before[unit] * sigmoid(share[HIDDEN + unit] + reset[0]);
         }
         __syncthreads();
 #endif
-        for (u32 unit = threadIdx.x; unit < HIDDEN; unit += blockDim.x) {
+        for (u32 unit = threadIdx.x; unit < HIDDEN; unit += BLOCK_THREADS) {
             float next;
 #if CELL == CELL_LSTM
             // The gates are input, output, forget and cell.
@@ -149,7 +149,7 @@ KERNEL(recurrent_walk)(const float *projected, const STORAGE *__restrict__ recur
         __syncthreads();
     }
     const float *end = hidden[length % 2];
-    for (u32 unit = threadIdx.x; unit < HIDDEN; unit += blockDim.x) {
+    for (u32 unit = threadIdx.x; unit < HIDDEN; unit += BLOCK_THREADS) {
         if (last_hidden) last_hidden[state + unit] = from_float<STORAGE>(end[unit]);
         if (last_cell) last_cell[state + unit] = from_float<STORAGE>(cell[unit]);
         if (all) {

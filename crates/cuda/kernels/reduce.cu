@@ -119,8 +119,8 @@ struct Reduction {
 KERNEL_OF(THREADS, reduce_rows)(const FROM *from, TO *to, State *partial, u32 *counters, Reduction shape, State initial) {
     constexpr int rows_per_block = THREADS / THREADS_PER_ROW;
     __shared__ State of_warp[WARPS];
-    u32 split = blockIdx.x % shape.splits;
-    u32 row = blockIdx.x / shape.splits * rows_per_block + threadIdx.x / THREADS_PER_ROW;
+    u32 split = BLOCK_X % shape.splits;
+    u32 row = BLOCK_X / shape.splits * rows_per_block + threadIdx.x / THREADS_PER_ROW;
     u32 thread = threadIdx.x % THREADS_PER_ROW;
     u32 begin = split * shape.per_split;
     u32 end = min(begin + shape.per_split, shape.along);
@@ -179,8 +179,8 @@ KERNEL_OF(THREADS, reduce_columns)(const FROM *from, TO *to, State *partial, u32
     __shared__ Lanes of_lane;
     u32 groups = shape.inner / WIDTH;
     u32 tiles = (groups + COLUMNS - 1) / COLUMNS;
-    u32 split = blockIdx.x % shape.splits;
-    u32 part = blockIdx.x / shape.splits;
+    u32 split = BLOCK_X % shape.splits;
+    u32 part = BLOCK_X / shape.splits;
     u32 outer = part / tiles;
     u32 column = threadIdx.x % COLUMNS, lane = threadIdx.x / COLUMNS;
     u32 group = part % tiles * COLUMNS + column;

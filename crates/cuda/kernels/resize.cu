@@ -59,7 +59,7 @@ DEVICE void accumulate(float (&sums)[WIDTH], const Elements *from, const Sample 
 
 KERNEL(resize)(const STORAGE *from, STORAGE *to, const Sample *__restrict__ tables,
                CONSTANT(Axes) axes, u32 count) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 rest = index;
     u32 at[RANK];
 #pragma unroll

@@ -18,7 +18,7 @@ DEVICE STORAGE shared_out(float x, Share share) {
 // A warp per row of contiguous elements, which it keeps in registers: VECTORS vectors per thread.
 #ifdef VECTORS
 KERNEL(softmax_warp)(const STORAGE *from, STORAGE *to, u32 rows, u32 columns) {
-    u32 row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    u32 row = (BLOCK_X * BLOCK_THREADS + threadIdx.x) / 32;
     u32 lane = threadIdx.x % 32;
     release_successor();
     await_predecessor();
@@ -68,8 +68,8 @@ KERNEL(softmax_warp)(const STORAGE *from, STORAGE *to, u32 rows, u32 columns) {
 KERNEL_OF(THREADS, softmax_block)(const STORAGE *from, STORAGE *to, u32 rows, u32 columns) {
     constexpr int warps = THREADS / 32;
     __shared__ float of_warp[2][warps];
-    const STORAGE *line = from + size_t(blockIdx.x) * columns;
-    STORAGE *target = to + size_t(blockIdx.x) * columns;
+    const STORAGE *line = from + size_t(BLOCK_X) * columns;
+    STORAGE *target = to + size_t(BLOCK_X) * columns;
     release_successor();
     await_predecessor();
     float peak = NEGATIVE_INFINITY;
@@ -98,7 +98,7 @@ KERNEL_OF(THREADS, softmax_block)(const STORAGE *from, STORAGE *to, u32 rows, u3
 
 // A thread per line whose elements lie `inner` apart, read three times.
 KERNEL(softmax_strided)(const STORAGE *from, STORAGE *to, u32 outer, u32 along, u32 inner) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     release_successor();
     await_predecessor();
     if (index >= outer * inner) return;

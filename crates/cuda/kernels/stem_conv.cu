@@ -65,7 +65,7 @@ KERNEL_OF(THREADS, stem_conv)(CONSTANT(Problem) p, const STORAGE *input, const u
                               const float *__restrict__ bias, STORAGE *__restrict__ output) {
     __shared__ alignas(16) STORAGE region[REGION_ROWS * REGION_ROW];
     release_successor();
-    u32 number = blockIdx.x;
+    u32 number = BLOCK_X;
     int filter_block = take_remainder(number, p.by_filter_blocks);
     int first_x = take_remainder(number, p.by_tile_columns) * COLUMNS;
     int first_y = take_remainder(number, p.by_tile_rows) * ROWS;

@@ -13,7 +13,7 @@ struct Axes {
 
 KERNEL(strided_copy)(const ELEMENT *from, ELEMENT *__restrict__ to, Axes axes,
                      u32 offset, u32 count) {
-    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 index = BLOCK_X * BLOCK_THREADS + threadIdx.x;
     u32 rest = index;
     int place = int(offset);
 #pragma unroll

@@ -243,7 +243,7 @@ struct alignas(64) TileMap {
 
 #ifdef ENTRY_BLOCKS
 // Entries' descriptions lie in memory, where the copy engine must be told that they are new.
-template <> struct EntryValue<TileMap> {
+template <> struct HostValue<TileMap> {
     At<const TileMap> at;
     DEVICE const TileMap &of(u32 entry) const { return *at.of(entry); }
 };

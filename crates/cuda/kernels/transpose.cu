@@ -21,7 +21,7 @@ struct Transposition {
 KERNEL_OF(THREADS, transpose)(const FROM *from, TO *__restrict__ to, Transposition shape, u32 offset) {
     // One more column keeps the columns of a tile in different banks.
     __shared__ TO tile[TILE_INNER][TILE_ACROSS + 1];
-    u32 rest = blockIdx.x;
+    u32 rest = BLOCK_X;
     u32 first_across = take_remainder(rest, shape.tiles_across) * TILE_ACROSS;
     u32 first_inner = take_remainder(rest, shape.tiles_inner) * TILE_INNER;
     u32 read = offset + first_across + first_inner * shape.inner_stride;

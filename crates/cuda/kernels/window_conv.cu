@@ -98,7 +98,7 @@ KERNEL_OF(THREADS, window_conv)(CONSTANT(Problem) p, const float *__restrict__ b
     // Those that the copy engine ends and those that warpgroups arrive at when they have read.
     __shared__ __align__(8) u64 stage_full[STAGES], stage_empty[STAGES], region_full[REGIONS], region_empty[REGIONS];
 
-    u32 number = blockIdx.x;
+    u32 number = BLOCK_X;
     int first_filter = take_remainder(number, p.by_filter_blocks) * FILTERS;
     int first_x = take_remainder(number, p.by_tile_columns) * COLUMNS;
     int first_y = take_remainder(number, p.by_tile_rows) * (ROWS * PIXEL_GROUPS);

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use crate::compiler::Kernels;
 use crate::driver::{CudaError, Kernel, LaunchShape, Stream, encode_tensor_map, launch};
+use crate::launch::KernelSource;
 use crate::plan::place::Bases;
 use crate::plan::steps::{Operand, PlannedLaunch};
+use crate::shared_launch::{DESCRIPTION_ALIGNMENT, Parameter, Problem, SharedLaunch};
 
 /// A launch with its kernel and the bytes of its parameters.
 pub(crate) struct BoundLaunch {
     kernel: Arc<Kernel>,
+    source: KernelSource,
     shape: LaunchShape,
-    arguments: Vec<Vec<u8>>,
+    parameters: Vec<Parameter>,
     /// It may start while the launch before it still runs, and waits for it by itself.
     can_overlap: bool,
 }
@@ -35,8 +38,36 @@ impl BoundLaunch {
         let kernel = kernels.get(&launch.source)?;
         // Under MPS, tensor maps are encoded for the context that is current.
         kernel.context().bind_to_thread()?;
-        let arguments = planned.operands.iter().map(|operand| argument(operand, bases));
-        Ok(Self { kernel, shape, arguments: arguments.collect::<Result<_, _>>()?, can_overlap })
+        let parameters = planned.operands.iter().map(|operand| parameter(operand, bases));
+        let parameters = parameters.collect::<Result<_, _>>()?;
+        Ok(Self { kernel, source: launch.source.clone(), shape, parameters, can_overlap })
+    }
+
+    /// A launch that several share.
+    pub(crate) fn of_shared(
+        shared: SharedLaunch,
+        kernels: &Kernels,
+        can_overlap: bool,
+    ) -> Result<Self, CudaError> {
+        let SharedLaunch { source, blocks, threads, shared_bytes, parameters } = shared;
+        let shape = LaunchShape { shared_bytes, ..LaunchShape::linear(blocks, threads) };
+        let kernel = kernels.get(&source)?;
+        let parameters = vec![Parameter { bytes: parameters, alignment: DESCRIPTION_ALIGNMENT }];
+        Ok(Self { kernel, source, shape, parameters, can_overlap })
+    }
+
+    /// What it computes, for a launch that it shares with others.
+    pub(crate) fn problem(&self) -> Problem<'_> {
+        Problem {
+            source: &self.source,
+            grid: self.shape.grid,
+            threads: self.shape.threads,
+            cluster: self.shape.cluster,
+            shared_bytes: self.shape.shared_bytes,
+            static_shared_bytes: self.kernel.static_shared_bytes(),
+            registers: self.kernel.registers(),
+            parameters: &self.parameters,
+        }
     }
 
     /// The kernel that is launched.
@@ -55,15 +86,20 @@ impl BoundLaunch {
         follows_launch: bool,
     ) -> Result<(), CudaError> {
         let shape = LaunchShape { is_dependent: follows_launch && self.can_overlap, ..self.shape };
-        let arguments: Vec<&[u8]> = self.arguments.iter().map(Vec::as_slice).collect();
+        let arguments: Vec<&[u8]> =
+            self.parameters.iter().map(|parameter| parameter.bytes.as_slice()).collect();
         // SAFETY: the caller vouches for the addresses, and holds `self`, which holds the kernel.
         unsafe { launch(stream, &self.kernel, &shape, &arguments) }
     }
 }
 
 /// A parameter as its bytes lie in memory.
-fn argument(operand: &Operand, bases: &Bases) -> Result<Vec<u8>, CudaError> {
-    Ok(match operand {
+fn parameter(operand: &Operand, bases: &Bases) -> Result<Parameter, CudaError> {
+    let alignment = match operand {
+        Operand::TensorMap(..) => DESCRIPTION_ALIGNMENT,
+        _ => size_of::<u64>(),
+    };
+    let bytes = match operand {
         Operand::Address(place) => bases.address(place).to_ne_bytes().to_vec(),
         Operand::Addresses(places) => {
             places.iter().flat_map(|place| bases.address(place).to_ne_bytes()).collect()
@@ -76,7 +112,8 @@ fn argument(operand: &Operand, bases: &Bases) -> Result<Vec<u8>, CudaError> {
             bytes
         }
         Operand::TensorMap(place, map) => encode_tensor_map(map, bases.address(place))?.to_vec(),
-    })
+    };
+    Ok(Parameter { bytes, alignment })
 }
 
 #[cfg(test)]
@@ -87,7 +124,7 @@ mod tests {
     #[test]
     fn parameters_are_the_bytes_that_kernels_read() {
         let bases = Bases { arena: 0x1_0000_0000, fault: 0x2_0000_0000, ..Default::default() };
-        let bytes = |operand| argument(&operand, &bases).unwrap();
+        let bytes = |operand| parameter(&operand, &bases).unwrap().bytes;
         assert_eq!(
             bytes(Operand::Address(Place::Arena { offset_bytes: 512 })),
             0x1_0000_0200u64.to_ne_bytes()

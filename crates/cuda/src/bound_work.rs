@@ -16,12 +16,17 @@ impl BoundWork {
         matches!(self, Self::Launch(_))
     }
 
-    /// The kernel that is launched; none where a library launches its own.
-    pub(crate) fn kernel(&self) -> Option<&Kernel> {
+    /// What is launched; none where a library does so.
+    pub(crate) fn launch(&self) -> Option<&BoundLaunch> {
         match self {
-            Self::Launch(launch) => Some(launch.kernel()),
+            Self::Launch(launch) => Some(launch),
             Self::Call(_) => None,
         }
+    }
+
+    /// The kernel that is launched; none where a library launches its own.
+    pub(crate) fn kernel(&self) -> Option<&Kernel> {
+        self.launch().map(BoundLaunch::kernel)
     }
 
     /// Adds it to a stream, after a launch or not.

@@ -22,6 +22,8 @@ pub struct KernelSource {
     pub is_exact: bool,
     /// How one launch of it computes several requests, where it does.
     pub entries: Option<Entries>,
+    /// The kernels that one launch of it computes problems of, where it does; it is no kernel of its own then.
+    pub shared: Option<Shared>,
 }
 
 /// How one launch computes several requests: blocks follow those of the entry before along z.
@@ -32,6 +34,31 @@ pub struct Entries {
     /// Threads of a block.
     pub threads: u32,
 }
+
+/// How one launch computes problems of several kernels: blocks of each problem follow those of the one before, all along x.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shared {
+    /// The kernels, all different.
+    pub kernels: Vec<SharedKernel>,
+    /// The size of the structure that holds the parameters of all problems.
+    pub parameter_bytes: usize,
+}
+
+/// A kernel whose problems are computed by a launch that it shares with others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SharedKernel {
+    /// What computes them.
+    pub source: KernelSource,
+    /// Threads of a block of its own.
+    pub threads: u32,
+    /// Blocks of each problem along x, y and z.
+    pub grids: Vec<[u32; 3]>,
+}
+
+/// The name of the kernel that calls others for the problem of each block, and where its text begins.
+const SHARED_KERNEL: &str = "shared_launch";
+const SHARED_TEMPLATE: (&str, &str) =
+    ("shared_launch.cuh", include_str!("../kernels/shared_launch.cuh"));
 
 /// The name of the kernel that calls another one for the entry of each block.
 const ENTRIES_KERNEL: &str = "entries";
@@ -45,7 +72,16 @@ impl KernelSource {
         defines: Vec<(&'static str, String)>,
     ) -> Self {
         let generated = String::new();
-        Self { template, text, entry, defines, generated, is_exact: false, entries: None }
+        let (entries, shared) = (None, None);
+        Self { template, text, entry, defines, generated, is_exact: false, entries, shared }
+    }
+
+    /// What computes problems of several kernels in one launch.
+    pub(crate) fn of_shared(shared: Shared) -> Self {
+        let (template, text) = SHARED_TEMPLATE;
+        let is_exact = shared.kernels.iter().any(|kernel| kernel.source.is_exact);
+        let shared = Some(shared);
+        Self { is_exact, shared, ..Self::new(template, text, SHARED_KERNEL, Vec::new()) }
     }
 
     /// What is launched.

@@ -32,6 +32,7 @@ mod precision;
 mod preparation;
 mod preview;
 mod reach;
+mod shared_launch;
 mod side_by_side;
 pub mod superkernel;
 mod timing;

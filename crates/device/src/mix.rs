@@ -46,6 +46,17 @@ pub struct MixChunks {
     pub shares: Vec<UnitSet>,
 }
 
+/// One step of one model of a mix, on all units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MixStep {
+    /// Which of the mix's models.
+    pub model: usize,
+    /// Which of its steps.
+    pub step: usize,
+    /// It is computed as it would be on so many units of the mix, where that makes a difference.
+    pub units: usize,
+}
+
 /// A schedule that only has to be started, for the mix that made it.
 pub struct CompiledMix(Box<dyn Any + Send + Sync>);
 
@@ -109,6 +120,17 @@ pub trait Mix: Send {
 
     /// Checks a schedule, and makes what it takes to run it.
     fn compile(&mut self, segments: &[MixSegment]) -> Result<CompiledMix, DeviceError>;
+
+    /// Whether steps of different models can share a launch. None can where devices have no such launches.
+    fn can_share(&self, _steps: &[MixStep]) -> bool {
+        false
+    }
+
+    /// Makes what it takes to run all models on all units in lockstep: one set of steps of different models after another, where
+    /// those of a set begin in their order and share launches as far as they can.
+    fn compile_shared(&mut self, _sets: &[Vec<MixStep>]) -> Result<CompiledMix, DeviceError> {
+        Err(DeviceError::Failed("models do not share launches on this device".to_string()))
+    }
 
     /// All models at once on all units, as hardware or operating system like.
     fn at_once(&mut self) -> Result<CompiledMix, DeviceError>;

@@ -7,6 +7,7 @@ mod kernels;
 mod load_gate;
 mod nvrtc;
 mod program;
+mod shared_program;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

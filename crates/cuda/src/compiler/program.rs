@@ -4,13 +4,15 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::shared_program::shared_text;
 use crate::driver::Version;
 use crate::launch::KernelSource;
 
 /// What stands before every kernel.
 const PRELUDE: (&str, &str) = ("prelude.cuh", include_str!("../../kernels/prelude.cuh"));
 
-/// What stands after those that compute several requests at once.
+/// What stands after those that compute several requests at once, and how such a kernel is called.
+const PARAMETERS: (&str, &str) = ("parameters.cuh", include_str!("../../kernels/parameters.cuh"));
 const ENTRIES: (&str, &str) = ("entries.cuh", include_str!("../../kernels/entries.cuh"));
 
 /// Raised when the meaning of what is cached changes.
@@ -61,7 +63,11 @@ impl Program {
 /// The prelude, the parameters, generated code and the template, each with its own line numbers; before and after them
 /// what has one launch compute several requests, where it does.
 fn text(source: &KernelSource) -> String {
-    let define = |(name, value): &(&str, String)| format!("#define {name} {value}\n");
+    if let Some(shared) = &source.shared {
+        let parts = [PRELUDE, PARAMETERS, (source.template, source.text)];
+        let head: String = parts.map(numbered).concat();
+        return format!("#define SHARED_LAUNCH\n{head}{}", shared_text(shared, source.entry));
+    }
     let defines: String = source.defines.iter().map(define).collect();
     let of_entries = source.entries.map(|entries| {
         let defines = [
@@ -79,9 +85,18 @@ fn text(source: &KernelSource) -> String {
         ("generated", &source.generated),
         (source.template, source.text),
     ];
-    let after = of_entries.map(|_| ENTRIES);
-    let all = before.into_iter().chain(parts).chain(after);
-    all.map(|(name, part)| format!("#line 1 \"{name}\"\n{part}\n")).collect()
+    let after = of_entries.map(|_| [PARAMETERS, ENTRIES]);
+    before.into_iter().chain(parts).chain(after.into_iter().flatten()).map(numbered).collect()
+}
+
+/// A parameter of a template.
+pub(super) fn define((name, value): &(&str, String)) -> String {
+    format!("#define {name} {value}\n")
+}
+
+/// A part of a program that counts its own lines.
+pub(super) fn numbered((name, part): (&str, &str)) -> String {
+    format!("#line 1 \"{name}\"\n{part}\n")
 }
 
 #[cfg(test)]

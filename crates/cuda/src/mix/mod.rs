@@ -1,6 +1,7 @@
 //! Models of a mix that run together, cut into segments on partitions of their own: one graph, whose branches lie in several
 //! partitions and whose edges are what segments wait for.
 
+mod lockstep;
 mod model;
 
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use weft_device::{
-    CompiledMix, DeviceError, Executable, Mix, MixChunks, MixMember, MixSegment, UnitSet,
+    CompiledMix, DeviceError, Executable, Mix, MixChunks, MixMember, MixSegment, MixStep, UnitSet,
 };
 use weft_ir::Value;
 
@@ -30,8 +31,9 @@ pub(crate) struct CudaMix {
     partitions: HashMap<UnitSet, Arc<CudaPartition>>,
     gpu: Arc<Gpu>,
     stream: Stream,
-    /// What each unit of schedules is on the device.
+    /// What each unit of schedules is on the device, and the SMs of all.
     units: Vec<UnitSet>,
+    whole_sm_count: u32,
     /// What tells its schedules from those of others.
     token: Arc<()>,
 }
@@ -42,6 +44,8 @@ struct CompiledCudaMix {
     token: Arc<()>,
     /// The graph's branches lie in them.
     _partitions: Vec<Arc<CudaPartition>>,
+    /// What the graph was recorded from and no model holds.
+    _shared: Vec<BoundWork>,
 }
 
 impl CudaMix {
@@ -55,10 +59,12 @@ impl CudaMix {
         let mixed = |member: &MixMember| MixedModel::new(&whole, member.clone());
         let models = models.iter().map(mixed).collect::<Result<Vec<_>, DeviceError>>()?;
         let stream = whole.lane.stream().beside()?;
+        let whole_sm_count = whole.sm_count();
         let partitions = HashMap::from([(units.clone(), whole)]);
         let is_all = *units == gpu.pool.table().layout().all();
         let units = shared_out(units, is_all);
-        Ok(Self { models, partitions, gpu: gpu.clone(), stream, units, token: Arc::new(()) })
+        let (gpu, token) = (gpu.clone(), Arc::new(()));
+        Ok(Self { models, partitions, gpu, stream, units, whole_sm_count, token })
     }
 
     /// Makes all ready that a segment's launches need: kernels are loaded into each partition's context by itself, which is too
@@ -127,7 +133,8 @@ impl CudaMix {
                 let steps = mixed.steps(part, *sm_count, chunked.clone())?;
                 // SAFETY: plans and memory are kept for as long as `self` lives, which alone runs what is recorded; a model's
                 // segments wait for each other, chunks have memory of their own, and no other model has any of it.
-                unsafe { add(steps, stream) }.map_err(|error| mixed.failed(error))?;
+                unsafe { add(steps.iter().flatten(), stream) }
+                    .map_err(|error| mixed.failed(error))?;
                 if chunked.end == until {
                     // SAFETY: as above.
                     unsafe { mixed.put_together(part, until, stream) }?;
@@ -141,7 +148,7 @@ impl CudaMix {
         }
         let steps = mixed.steps(Part::WHOLE, branches.sm_count, at_once)?;
         // SAFETY: as above.
-        unsafe { add(steps, &branches.whole) }.map_err(|error| mixed.failed(error))
+        unsafe { add(steps.iter().flatten(), &branches.whole) }.map_err(|error| mixed.failed(error))
     }
 
     /// The partition over some units.
@@ -259,8 +266,19 @@ impl Mix for CudaMix {
             Ok::<(), DeviceError>(())
         })?;
         let partitions = branches.into_iter().flat_map(|branches| branches.partitions).collect();
-        let (token, _partitions) = (self.token.clone(), partitions);
-        Ok(CompiledMix::new(CompiledCudaMix { graph, token, _partitions }))
+        let (token, _partitions, _shared) = (self.token.clone(), partitions, Vec::new());
+        Ok(CompiledMix::new(CompiledCudaMix { graph, token, _partitions, _shared }))
+    }
+
+    /// Steps have the kernels for the number of SMs nearest to those of their units at which their model was timed. It is known
+    /// once the models were timed.
+    fn can_share(&self, steps: &[MixStep]) -> bool {
+        self.is_shared(steps)
+    }
+
+    /// Records all steps in one stream. Steps of a set have the kernels that [`Mix::can_share`] speaks of.
+    fn compile_shared(&mut self, sets: &[Vec<MixStep>]) -> Result<CompiledMix, DeviceError> {
+        self.in_lockstep(sets)
     }
 
     /// Each in a stream of its own.
@@ -322,13 +340,16 @@ struct Branches {
     partitions: Vec<Arc<CudaPartition>>,
 }
 
-/// Adds steps to a stream that is being captured.
+/// Adds work to a stream that is being captured.
 ///
 /// # Safety
 /// The work and its memory live as long as the graph, and nothing else uses the memory while it runs.
-unsafe fn add(steps: &[Vec<BoundWork>], stream: &Stream) -> Result<(), CudaError> {
+unsafe fn add<'a>(
+    work: impl IntoIterator<Item = &'a BoundWork>,
+    stream: &Stream,
+) -> Result<(), CudaError> {
     let mut follows_launch = false;
-    for work in steps.iter().flatten() {
+    for work in work {
         // SAFETY: the caller vouches for the memory.
         unsafe { work.add_to(stream, follows_launch) }?;
         follows_launch = work.is_launch();

@@ -3,5 +3,6 @@
 mod fake_device;
 mod libraries;
 pub(crate) mod parameters;
+mod shared;
 mod sides;
 mod zoo;

@@ -16,16 +16,21 @@ use crate::{Chip, Precision};
 const MODELS: [&str; 5] =
     ["tiny_mobilenet_v3", "tiny_resnet", "tiny_densenet", "tiny_bert", "tiny_gpt2"];
 
-#[test]
-fn launches_give_kernels_what_they_take() {
-    let compiler = match Compiler::of_process() {
-        Ok(compiler) => compiler,
+/// The compiler, or `None` where there is none and none is required.
+pub(super) fn compiler() -> Option<Compiler> {
+    match Compiler::of_process() {
+        Ok(compiler) => Some(compiler),
         Err(why) => {
             let is_required = std::env::var("WEFT_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
             assert!(!is_required, "NVRTC is required: {why}");
-            return;
+            None
         }
-    };
+    }
+}
+
+#[test]
+fn launches_give_kernels_what_they_take() {
+    let Some(compiler) = compiler() else { return };
     let mut given: HashMap<KernelSource, Vec<usize>> = HashMap::new();
     for (name, precision) in MODELS.into_iter().zip(Precision::ALL.into_iter().cycle()) {
         let graph = specialised(name, 2, 8);
@@ -63,7 +68,7 @@ fn launches_give_kernels_what_they_take() {
     }
 }
 
-fn size_bytes(operand: &Operand) -> usize {
+pub(super) fn size_bytes(operand: &Operand) -> usize {
     match operand {
         Operand::Address(_) => 8,
         Operand::Addresses(places) => 8 * places.len(),
