@@ -189,7 +189,10 @@ impl Session<'_> {
         } {}
         let unit_count = regulation.unit_count();
         let mut settling = regulation.settle(ROUNDS)?;
-        while self.piece(&mut pieces, || settling.advance())?? {}
+        while match settling.needs_device() {
+            true => self.piece(&mut pieces, || settling.advance())??,
+            false => settling.advance()?,
+        } {}
         let mut found = settling.finish()?;
         if found.latency_us() > found.in_turns_us() * (1.0 - LEAST_GAIN) {
             return Ok(None);
@@ -202,7 +205,7 @@ impl Session<'_> {
         took.sort_unstable();
         if !found.is_known() {
             let us = |us: f64| Duration::from_secs_f64(us / 1e6);
-            let (time, in_turns) = (us(found.latency_us()), us(found.in_turns_us()));
+            let (time, in_turns) = (us(found.schedule_us()), us(found.in_turns_us()));
             let stages = write_stages(found.stages(), found.timed());
             schedules.keep(&likeness, unit_count, &FoundSchedule { stages, time, in_turns });
         }

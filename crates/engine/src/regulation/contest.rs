@@ -2,7 +2,7 @@
 
 use weft_device::CompiledMix;
 use weft_ir::Value;
-use weft_scheduler::regulate::MixSchedule;
+use weft_scheduler::regulate::{Lockstep, MixSchedule};
 
 use super::RegulationError;
 use super::median::{MedianRun, median};
@@ -13,6 +13,8 @@ pub(super) enum Entrant {
     Scheduled(MixSchedule),
     /// All models on all units, as hardware or operating system like.
     AtOnce,
+    /// Steps of different models share launches.
+    Shared(Lockstep),
 }
 
 /// An entrant whose results are those of each model alone.
@@ -27,6 +29,8 @@ pub(super) struct Contest {
     /// Those whose results were not compared yet, the last first.
     entrants: Vec<Entrant>,
     alone: Option<Vec<Vec<Value>>>,
+    /// Of the entrant that was last taken, where its results were not compared yet.
+    compiled: Option<CompiledMix>,
     contenders: Vec<Contender>,
     rounds: usize,
     turns: usize,
@@ -39,11 +43,18 @@ impl Contest {
         Self {
             entrants,
             alone: None,
+            compiled: None,
             contenders: Vec::new(),
             rounds: rounds.max(1),
             turns: 0,
             runs: MedianRun::default(),
         }
+    }
+
+    /// Whether the next piece uses the device. Programs of launches that are shared are compiled without it, which may take long.
+    pub(super) fn needs_device(&self) -> bool {
+        let is_shared = matches!(self.entrants.last(), Some(Entrant::Shared(_)));
+        self.alone.is_none() || self.compiled.is_some() || !is_shared
     }
 
     /// Goes on by one piece; whether there is more to do. All results are compared before anything is timed.
@@ -52,11 +63,20 @@ impl Contest {
             self.alone = Some(subject.results_alone()?);
             return Ok(true);
         };
-        if let Some(entrant) = self.entrants.pop() {
-            let compiled = match entrant {
+        if self.compiled.is_none()
+            && let Some(entrant) = self.entrants.pop()
+        {
+            let is_shared = matches!(entrant, Entrant::Shared(_));
+            self.compiled = Some(match entrant {
                 Entrant::Scheduled(schedule) => subject.compile(&schedule)?,
                 Entrant::AtOnce => subject.mix.at_once()?,
-            };
+                Entrant::Shared(lockstep) => subject.compile_shared(&lockstep)?,
+            });
+            if is_shared {
+                return Ok(true);
+            }
+        }
+        if let Some(compiled) = self.compiled.take() {
             subject.check(&compiled, alone)?;
             self.contenders.push(Contender { compiled, times_us: Vec::new() });
             return Ok(true);

@@ -1,9 +1,14 @@
 //! Stages that were found, and whether they replace those that were known.
 
-use weft_scheduler::regulate::{Mix, MixSchedule, Stages};
+use weft_scheduler::regulate::{Lockstep, Mix, MixSchedule, Stages};
+
+use super::subject::Subject;
 
 /// A schedule that is known stays unless another one is faster by more than noise.
 const KNOWN_STAYS: f64 = 1.01;
+
+/// Shared launches are run where they are predicted to take at most so many times as long as the best schedule took.
+const WITHIN_REACH: f64 = 1.15;
 
 /// Stages, and how long they took.
 pub(super) struct Found {
@@ -36,6 +41,13 @@ impl Finalists {
         let known = known.map(|stages| Found::unmeasured(stages, mix));
         let is_known = known.as_ref().is_some_and(|known| known.schedule == best.schedule);
         Self { best, rival: known.filter(|_| !is_known), is_known }
+    }
+
+    /// The mix in lockstep, where models share launches that way and it may be faster than the best schedule.
+    pub(super) fn lockstep(&self, subject: &Subject, mix: &Mix) -> Option<Lockstep> {
+        let lockstep = subject.lockstep(mix);
+        let is_within_reach = lockstep.makespan.us() <= self.best.us * WITHIN_REACH;
+        (lockstep.shared_count() > 0 && is_within_reach).then_some(lockstep)
     }
 
     /// Whether what was known stays, by the times of both in the same rounds.

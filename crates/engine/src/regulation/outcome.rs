@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use weft_scheduler::regulate::{Mix, MixSchedule, RegulationSearch, Stages, Strategy, Timeline};
+use weft_scheduler::regulate::{
+    Lockstep, Mix, MixSchedule, RegulationSearch, Stages, Strategy, Timeline,
+};
 
 use super::RegulationError;
 use super::contest::{Contest, Entrant};
@@ -20,11 +22,14 @@ pub enum Way {
     EvenPartitions,
     /// By the schedule that was found.
     Regulated,
+    /// In lockstep, where steps of different models share launches on the whole device.
+    SharedLaunches,
 }
 
 impl Way {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::InTurns, Self::AtOnce, Self::EvenPartitions, Self::Regulated];
+    pub const ALL: [Self; 5] =
+        [Self::InTurns, Self::AtOnce, Self::EvenPartitions, Self::Regulated, Self::SharedLaunches];
 }
 
 /// What was found.
@@ -43,8 +48,10 @@ pub struct Outcome {
     pub timeline: Timeline,
     /// The prediction with what runs before it had taught, in microseconds.
     pub predicted_us: f64,
-    /// Of each way, in microseconds: medians of rounds in turns.
-    pub times_us: [f64; 4],
+    /// The launches that models share, where they were run.
+    pub lockstep: Option<Lockstep>,
+    /// Of each way, in microseconds: medians of rounds in turns. No number where a way was not run.
+    pub times_us: [f64; 5],
     /// Of what coordinate descent finds by predictions alone, in the same rounds.
     pub coordinate_descent_us: f64,
     /// How long timing the steps took.
@@ -65,10 +72,24 @@ impl Outcome {
             Way::AtOnce => self.at_once,
             Way::EvenPartitions => "even partitions",
             Way::Regulated => "regulated",
+            Way::SharedLaunches => "shared launches",
         }
     }
 
-    /// How long the mix takes in one of the ways, in microseconds.
+    /// The ways that were run.
+    pub fn ways(&self) -> impl Iterator<Item = Way> {
+        Way::ALL.into_iter().filter(|&way| !self.time_us(way).is_nan())
+    }
+
+    /// What the mix is best run by: shared launches where they were faster than the schedule.
+    pub fn best(&self) -> Way {
+        match self.time_us(Way::SharedLaunches) < self.time_us(Way::Regulated) {
+            true => Way::SharedLaunches,
+            false => Way::Regulated,
+        }
+    }
+
+    /// How long the mix takes in one of the ways, in microseconds; no number where it was not run.
     pub fn time_us(&self, way: Way) -> f64 {
         self.times_us[way as usize]
     }
@@ -89,25 +110,34 @@ impl Outcome {
         rounds: usize,
     ) -> Result<Self, RegulationError> {
         let Searched { mix, finalists, history, evaluated, measured } = searched;
+        let lockstep = finalists.lockstep(&subject, &mix);
         // In the order of the ways.
         let mut entrants = vec![
             Entrant::Scheduled(Stages::in_turns(&mix).schedule(&mix)),
             Entrant::AtOnce,
             Entrant::Scheduled(even_partitions(&mix)),
             Entrant::Scheduled(finalists.best.schedule.clone()),
-            Entrant::Scheduled(coordinate_descent(&mix)),
         ];
-        let [descended, known] = [Way::ALL.len(), Way::ALL.len() + 1];
-        let rival = finalists.rival.as_ref();
-        entrants.extend(rival.map(|rival| Entrant::Scheduled(rival.schedule.clone())));
+        let mut place = |entrant: Entrant| {
+            entrants.push(entrant);
+            entrants.len() - 1
+        };
+        let descended = place(Entrant::Scheduled(coordinate_descent(&mix)));
+        let known = finalists.rival.as_ref().map(|rival| rival.schedule.clone());
+        let known = known.map(|schedule| place(Entrant::Scheduled(schedule)));
+        let shared = lockstep.clone().map(|lockstep| place(Entrant::Shared(lockstep)));
         let mut contest = Contest::new(entrants, rounds);
         while contest.advance(&mut subject)? {}
         let us = |place: usize| contest.median_us(place).unwrap_or(f64::NAN);
-        let mut times_us = Way::ALL.map(|way| us(way as usize));
+        let mut times_us = Way::ALL.map(|way| match way {
+            Way::SharedLaunches => shared.map_or(f64::NAN, us),
+            way => us(way as usize),
+        });
         let regulated_us = &mut times_us[Way::Regulated as usize];
-        let rival_stays = finalists.rival_stays(*regulated_us, contest.median_us(known));
+        let known_us = known.map(us);
+        let rival_stays = finalists.rival_stays(*regulated_us, known_us);
         if rival_stays {
-            *regulated_us = us(known);
+            *regulated_us = known_us.unwrap_or(f64::NAN);
         }
         let (chosen, is_known) = finalists.into_chosen(rival_stays);
         Ok(Self {
@@ -117,6 +147,7 @@ impl Outcome {
             schedule: chosen.schedule,
             is_known,
             predicted_us: chosen.predicted_us,
+            lockstep,
             times_us,
             coordinate_descent_us: us(descended),
             mix,

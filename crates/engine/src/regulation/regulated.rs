@@ -1,19 +1,21 @@
-//! A mix that runs by the schedule that was found for it.
+//! A mix that runs by what was found for it.
 
 use weft_device::{CompiledMix, DeviceError};
 use weft_ir::Value;
-use weft_scheduler::regulate::{Mix, Stages};
+use weft_scheduler::regulate::{Lockstep, Mix, Stages};
 
-/// A mix with its schedule.
+/// A mix with its schedule, or with launches that its models share where these are faster.
 pub struct RegulatedMix {
-    // The schedule is dropped before the memory that it uses.
+    // What is run is dropped before the memory that it uses.
     pub(super) compiled: CompiledMix,
     pub(super) mix: Box<dyn weft_device::Mix>,
     pub(super) models: usize,
     pub(super) timed: Mix,
     pub(super) stages: Stages,
     pub(super) is_known: bool,
+    pub(super) lockstep: Option<Lockstep>,
     pub(super) latency_us: f64,
+    pub(super) schedule_us: f64,
     pub(super) in_turns_us: f64,
 }
 
@@ -35,6 +37,16 @@ impl RegulatedMix {
     /// How long a run takes, in microseconds, without copies of inputs and outputs: a median of rounds.
     pub fn latency_us(&self) -> f64 {
         self.latency_us
+    }
+
+    /// How long a run by its schedule takes, which is what it is run by unless its models share launches.
+    pub fn schedule_us(&self) -> f64 {
+        self.schedule_us
+    }
+
+    /// The launches that its models share, where they are what it is run by: they were faster than the schedule.
+    pub fn lockstep(&self) -> Option<&Lockstep> {
+        self.lockstep.as_ref()
     }
 
     /// How long its models took one after another on all units in the same rounds, in microseconds.

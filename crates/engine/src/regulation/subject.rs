@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use weft_device::{CompiledMix, DeviceError, Mix};
+use weft_device::{CompiledMix, DeviceError, Mix, MixStep};
 use weft_ir::Value;
 use weft_scheduler::MAX_UNITS;
-use weft_scheduler::regulate::MixSchedule;
+use weft_scheduler::regulate::{self, LockedStep, Lockstep, MixSchedule};
 
 use super::RegulationError;
 use super::median::MedianRun;
@@ -52,6 +52,19 @@ impl Subject {
         self.mix.compile(&segments)
     }
 
+    /// The lockstep of a mix that was timed, by what the device can share.
+    pub(super) fn lockstep(&self, timed: &regulate::Mix) -> Lockstep {
+        Lockstep::new(timed, &|steps| self.mix.can_share(&mix_steps(steps)))
+    }
+
+    pub(super) fn compile_shared(
+        &mut self,
+        lockstep: &Lockstep,
+    ) -> Result<CompiledMix, DeviceError> {
+        let sets: Vec<Vec<MixStep>> = lockstep.sets.iter().map(|set| mix_steps(set)).collect();
+        self.mix.compile_shared(&sets)
+    }
+
     /// A piece of a schedule's runs: the median of all in microseconds, where it is known.
     pub(super) fn run(
         &mut self,
@@ -86,6 +99,11 @@ impl Subject {
         }
         Ok(())
     }
+}
+
+fn mix_steps(steps: &[LockedStep]) -> Vec<MixStep> {
+    let step = |&LockedStep { model, step, units }| MixStep { model, step, units: units as usize };
+    steps.iter().map(step).collect()
 }
 
 /// How far a result is from what is expected, relative to that; no number where they cannot be compared.

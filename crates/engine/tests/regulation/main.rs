@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weft_cpu::CpuDevice;
-use weft_device::{Device, Mix, MixMember, UnitSet};
+use weft_device::{Device, Mix, MixMember, MixSegment, UnitSet};
 use weft_engine::regulation::{
     RegulatedMix, RegulatedModel, Regulation, RegulationError, RegulationOptions, Way, likeness,
     read_stages, write_stages,
@@ -72,6 +72,18 @@ impl World {
         mix.expect("it is prepared")
     }
 
+    fn watched(&self) -> WatchedMix {
+        let (mix, runs) = (self.mix(), Arc::default());
+        WatchedMix { mix, runs, wrong: None, said_us: None, shared_us: None }
+    }
+
+    /// A session of a mix whose schedules are said to take a millisecond and whose shared launches so long, at its end.
+    fn sharing(&self, shared_us: f64) -> Regulation {
+        let (said_us, shared_us): (fn(&[MixSegment]) -> f64, _) = (|_| 1e3, Some(shared_us));
+        let watched = WatchedMix { said_us: Some(said_us), shared_us, ..self.watched() };
+        ended(self.session_of(Box::new(watched), Duration::ZERO, Duration::ZERO))
+    }
+
     fn session(&self, time: Duration) -> Regulation {
         self.session_of(self.mix(), time, Duration::from_millis(1))
     }
@@ -130,7 +142,10 @@ fn all_ways_are_compared_and_the_schedule_is_whole() {
     let outcome = ended(World::new(3).timed(Duration::from_millis(100))).finish(ROUNDS);
     let outcome = outcome.expect("results are those of each model alone");
     outcome.schedule.check(&outcome.mix).expect("every step runs once");
-    assert!(Way::ALL.iter().all(|&way| outcome.time_us(way) > 0.0), "{:?}", outcome.times_us);
+    assert!(outcome.ways().all(|way| outcome.time_us(way) > 0.0), "{:?}", outcome.times_us);
+    // A CPU has no launches that models could share.
+    assert!(outcome.ways().eq(Way::ALL.into_iter().filter(|&way| way != Way::SharedLaunches)));
+    assert!(outcome.lockstep.is_none() && outcome.best() == Way::Regulated);
     assert!(outcome.coordinate_descent_us > 0.0 && outcome.measured > 0 && outcome.evaluated > 0);
     assert!(outcome.profiling > Duration::ZERO && !outcome.history.is_empty());
     assert_eq!(outcome.name(Way::AtOnce), "free-running threads");
@@ -172,7 +187,7 @@ fn a_session_that_has_run_nothing_has_nothing_to_settle() {
 fn the_shortest_pieces_run_a_schedule_once_after_once_to_warm_up() {
     let world = World::new(3);
     let runs = Arc::new(AtomicUsize::new(0));
-    let watched = WatchedMix { mix: world.mix(), runs: runs.clone(), wrong: None, said_us: None };
+    let watched = WatchedMix { runs: runs.clone(), ..world.watched() };
     let time = Duration::from_millis(50);
     let mut session = world.session_of(Box::new(watched), time, Duration::ZERO);
     let is_short = |what: &str| {
@@ -191,8 +206,7 @@ fn the_shortest_pieces_run_a_schedule_once_after_once_to_warm_up() {
 #[test]
 fn a_model_whose_results_are_wrong_in_the_mix_is_named() {
     let world = World::new(3);
-    let watched =
-        WatchedMix { mix: world.mix(), runs: Arc::default(), wrong: Some(1), said_us: None };
+    let watched = WatchedMix { wrong: Some(1), ..world.watched() };
     let session = ended(world.session_of(Box::new(watched), Duration::ZERO, Duration::ZERO));
     let mut settling = session.settle(ROUNDS).expect("something was run");
     let error = std::iter::repeat_with(|| settling.advance()).find_map(Result::err);
@@ -202,6 +216,51 @@ fn a_model_whose_results_are_wrong_in_the_mix_is_named() {
         "{error}"
     );
     assert!(error.to_string().contains("tiny_mobilenet_v2 is off by"), "{error}");
+}
+
+#[test]
+fn shared_launches_are_what_a_mix_runs_by_where_they_are_faster() {
+    let world = World::new(3);
+    if world.units.len() < 2 {
+        // Steps that have one unit leave nothing idle for others.
+        assert!(settled(world.sharing(1.0)).lockstep().is_none());
+        return;
+    }
+    let mut regulated = settled(world.sharing(900.0));
+    assert!(regulated.lockstep().is_some_and(|lockstep| lockstep.shared_count() > 0));
+    assert_eq!((regulated.latency_us(), regulated.schedule_us()), (900.0, 1e3));
+    let inputs = world.inputs(10);
+    assert_eq!(regulated.run(&inputs).expect("it runs"), world.alone(&inputs));
+    let outcome = world.sharing(900.0).finish(ROUNDS).expect("it ends");
+    assert_eq!(outcome.best(), Way::SharedLaunches);
+    assert_eq!(outcome.time_us(Way::SharedLaunches), 900.0);
+    assert!(outcome.ways().eq(Way::ALL));
+}
+
+#[test]
+fn shared_launches_that_are_not_faster_change_nothing() {
+    let world = World::new(3);
+    let regulated = settled(world.sharing(1e3));
+    assert!(regulated.lockstep().is_none());
+    assert_eq!(regulated.latency_us(), 1e3);
+    assert_eq!(world.sharing(1e3).finish(ROUNDS).expect("it ends").best(), Way::Regulated);
+}
+
+#[test]
+fn shared_launches_are_compiled_in_a_piece_that_leaves_the_device_alone() {
+    let world = World::new(3);
+    let session = world.sharing(1.0);
+    let mut settling = session.settle(ROUNDS).expect("something was run");
+    let mut compiled_beside = 0;
+    loop {
+        let needs_device = settling.needs_device();
+        let goes_on = settling.advance().expect("results are right");
+        compiled_beside += usize::from(!needs_device);
+        if !goes_on {
+            break;
+        }
+    }
+    assert_eq!(compiled_beside, usize::from(world.units.len() > 1));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use weft_device::{CompiledMix, DeviceError, Mix, MixSegment, UnitSet};
+use weft_device::{CompiledMix, DeviceError, Mix, MixSegment, MixStep, UnitSet};
 use weft_ir::{Tensor, Value};
 
 /// The mix that it wraps in all but that.
@@ -15,7 +15,13 @@ pub(crate) struct WatchedMix {
     pub(crate) wrong: Option<usize>,
     /// How long runs of a schedule are said to take, in microseconds; `None` where that is told as it is.
     pub(crate) said_us: Option<fn(&[MixSegment]) -> f64>,
+    /// Models can share launches, runs of which are said to take so long, in microseconds; every step is said to take
+    /// [`STEP_US`] then.
+    pub(crate) shared_us: Option<f64>,
 }
+
+/// How long steps are said to take on any units where models can share launches.
+pub(crate) const STEP_US: f64 = 10.0;
 
 /// A schedule, and how long runs of it are said to take.
 struct Said(CompiledMix, Option<f64>);
@@ -76,12 +82,35 @@ impl Mix for WatchedMix {
         units: &UnitSet,
     ) -> Result<Vec<f64>, DeviceError> {
         self.runs.fetch_add(1, Ordering::Relaxed);
-        self.mix.time_steps_us(model, chunks, units)
+        let times_us = self.mix.time_steps_us(model, chunks, units)?;
+        Ok(match self.shared_us {
+            Some(_) => vec![STEP_US; times_us.len()],
+            None => times_us,
+        })
     }
 
     fn compile(&mut self, segments: &[MixSegment]) -> Result<CompiledMix, DeviceError> {
         let said_us = self.said_us.map(|said_us| said_us(segments));
         Ok(CompiledMix::new(Said(self.mix.compile(segments)?, said_us)))
+    }
+
+    fn can_share(&self, steps: &[MixStep]) -> bool {
+        self.shared_us.is_some() && steps.len() > 1
+    }
+
+    /// Steps one after another, in the order of the sets.
+    fn compile_shared(&mut self, sets: &[Vec<MixStep>]) -> Result<CompiledMix, DeviceError> {
+        let units: UnitSet = self.mix.units().iter().flat_map(UnitSet::iter).collect();
+        let segment = |&MixStep { model, step, .. }: &MixStep| MixSegment {
+            model,
+            steps: step..step + 1,
+            chunks: None,
+            units: units.clone(),
+            is_filler: false,
+            waits: Vec::new(),
+        };
+        let segments: Vec<MixSegment> = sets.iter().flatten().map(segment).collect();
+        Ok(CompiledMix::new(Said(self.mix.compile(&segments)?, self.shared_us)))
     }
 
     fn at_once(&mut self) -> Result<CompiledMix, DeviceError> {
