@@ -115,7 +115,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     let at_once = outcomes.first().map_or("at once", |found| found.outcome.name(Way::AtOnce));
-    let mut table = Table::new([
+    let shared = outcomes.iter().any(|found| found.outcome.lockstep.is_some());
+    let shared = shared.then_some("shared launches");
+    let mut header = vec![
         "mix",
         "one after another, ms",
         at_once,
@@ -128,10 +130,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "segments",
         "run",
         "settled, s",
-    ]);
+    ];
+    header.extend(shared);
+    let mut table = Table::new(header);
     for Found { mix, outcome, .. } in &outcomes {
         let ms = |way: Way| format!("{:.3}", outcome.time_us(way) / 1e3);
-        table.row([
+        let mut row = vec![
             mix.to_string(),
             ms(Way::InTurns),
             ms(Way::AtOnce),
@@ -144,7 +148,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             outcome.schedule.segments.len().to_string(),
             outcome.measured.to_string(),
             format!("{:.1}", outcome.settled().as_secs_f64()),
-        ]);
+        ];
+        let was_run = outcome.lockstep.is_some();
+        row.extend(shared.map(|_| if was_run { ms(Way::SharedLaunches) } else { String::new() }));
+        table.row(row);
     }
     println!("batch {batch}, {precision}, on {on}:");
     println!("{}", table.render());

@@ -8,7 +8,14 @@ use weft_scheduler::regulate::{Form, MixModel, Segment};
 /// What was found, for machines.
 pub(crate) fn outcome_json(outcome: &Outcome) -> Json {
     let time = |way: Way| (outcome.name(way).replace([' ', '-'], "_"), json!(outcome.time_us(way)));
-    let times: Map<String, Json> = Way::ALL.into_iter().map(time).collect();
+    let times: Map<String, Json> = outcome.ways().map(time).collect();
+    let shared = outcome.lockstep.as_ref().map(|lockstep| {
+        json!({
+            "launches": lockstep.sets.len(),
+            "of_several_models": lockstep.shared_count(),
+            "predicted_us": lockstep.makespan.us(),
+        })
+    });
     let segment = |(segment, (begin, end)): (&Segment, &(Span, Span))| {
         json!({
             "model": segment.model,
@@ -37,6 +44,8 @@ pub(crate) fn outcome_json(outcome: &Outcome) -> Json {
         "alone": outcome.mix.models().iter().map(model).collect::<Vec<_>>(),
         "bound_us": outcome.mix.bound().us(),
         "times_us": times,
+        "best": outcome.name(outcome.best()),
+        "shared_launches": shared,
         "coordinate_descent_us": outcome.coordinate_descent_us,
         "predicted_us": outcome.predicted_us,
         "idle_unit_us": outcome.timeline.idle_unit_us,

@@ -145,13 +145,22 @@ fn summary(outcome: &Outcome, kept: &Kept) -> String {
         ]);
     }
     let mut ways = Table::new(["way", "ms", "regulated is faster by"]);
-    for way in Way::ALL {
+    for way in outcome.ways() {
         let gain = outcome.time_us(way) / outcome.time_us(Way::Regulated);
         let ms = outcome.time_us(way) / 1e3;
         ways.row([outcome.name(way).to_string(), format!("{ms:.3}"), format!("{gain:.2}")]);
     }
+    let shared = outcome.lockstep.as_ref().map_or(String::new(), |lockstep| {
+        let is_best = if outcome.best() == Way::SharedLaunches { "faster" } else { "not faster" };
+        format!(
+            "shared launches are {is_best} than the schedule: {} of {} steps are of several models, predicted {:.3} ms\n",
+            lockstep.shared_count(),
+            lockstep.sets.len(),
+            lockstep.makespan.us() / 1e3,
+        )
+    });
     format!(
-        "{}\n{}\ncoordinate descent by predictions alone: {:.3} ms\nschedule {}\npredicted {:.3} ms; {} schedules predicted, {} run; within 2 % of the best after {:.1} s, after {:.1} s of timing steps",
+        "{}\n{}\n{shared}coordinate descent by predictions alone: {:.3} ms\nschedule {}\npredicted {:.3} ms; {} schedules predicted, {} run; within 2 % of the best after {:.1} s, after {:.1} s of timing steps",
         segments.render(),
         ways.render(),
         outcome.coordinate_descent_us / 1e3,
