@@ -76,3 +76,24 @@ const SAMPLES: &[fn() -> Vec<KernelSource>] = &[
 pub fn sample_sources() -> Vec<KernelSource> {
     SAMPLES.iter().flat_map(|samples| samples()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kernels of no model, which never share a launch.
+    const APART: [&str; 2] = ["sgemm.cu", "sgemv.cu"];
+
+    #[test]
+    fn kernels_ask_for_their_place_by_the_names_of_the_prelude() {
+        // In a launch that several kernels share, CUDA's own variables are those of all of them.
+        let is_shared = |source: &KernelSource| !APART.contains(&source.template);
+        for source in sample_sources().into_iter().filter(is_shared) {
+            for variable in ["blockIdx", "gridDim", "blockDim"] {
+                let uses =
+                    [source.text, &source.generated].iter().any(|text| text.contains(variable));
+                assert!(!uses, "{} reads {variable}", source.template);
+            }
+        }
+    }
+}
