@@ -170,7 +170,9 @@ fn is_rounded_first(all: &GemmProblem, tile: &Tile, split: Split, chip: Chip) ->
     let blocks = all.m.div_ceil(tile.m) * all.n.div_ceil(tile.n) * all.stack;
     let at_once = tile.blocks_with(shared_bytes, chip);
     let turns = if all.has_residual { 3 } else { 2 };
-    shared_bytes <= chip.shared_bytes_per_block as usize
+    // The bias of a tile and barriers, which the kernel has besides.
+    let fixed_bytes = tile.n * size_of::<f32>() + 1024;
+    shared_bytes + fixed_bytes <= chip.shared_bytes_per_block as usize
         && at_once >= tile.blocks_per_sm(steps, chip)
         && blocks >= turns * at_once * chip.sm_count as usize
 }
@@ -385,6 +387,33 @@ mod tests {
         let candidate = first(&long, older);
         assert_eq!(candidate.launches[0].cluster, [1, 1, 1]);
         assert!(candidate.workspace_bytes > 0);
+    }
+
+    #[test]
+    fn results_beside_the_stages_leave_room_for_what_is_fixed() {
+        let wide = GemmProblem { has_residual: true, ..product(100_352, 768, 768, Precision::F16) };
+        let chip = Chip::H200.with_sms(8);
+        let space = Space { problem: &wide, has_descriptions: true, chip };
+        let mut count = 0;
+        for (tile, split) in space.legal() {
+            if is_rounded_first(&wide, &tile, split, chip) {
+                let shared_bytes = tile.shared_bytes_of_results(wide.steps(), true);
+                assert!(
+                    shared_bytes + 4 * tile.n < chip.shared_bytes_per_block as usize,
+                    "{tile:?}"
+                );
+                count += 1;
+            }
+        }
+        assert!(count > 0);
+        // Where every block finds a place at once there is nothing to gain.
+        let few = GemmProblem { m: 128, ..wide };
+        assert!(space.legal().all(|(tile, split)| !is_rounded_first(
+            &few,
+            &tile,
+            split,
+            Chip::H200
+        )));
     }
 
     #[test]
