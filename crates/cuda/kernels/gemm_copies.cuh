@@ -134,7 +134,7 @@ struct RightLoader {
 #endif
             int valid = left < 0 ? 0 : (left < RIGHT_LOAD_BYTES ? left : RIGHT_LOAD_BYTES);
             const STORAGE *from = valid > 0 ? at : base;
-            copy_async<RIGHT_LOAD_BYTES, false, RIGHT_IS_WEIGHTS>(tile + place<RIGHT_ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
+            copy_async<RIGHT_LOAD_BYTES>(tile + place<RIGHT_ROW_BYTES / 16>(row, chunk) * 16 + inside, from, valid);
         }
     }
 

@@ -11,13 +11,9 @@
 
 DEVICE u32 shared_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
 
-// Copies that other copies of the block will soon repeat are worth a place in the first cache. Of what IS_CONTINUED, later copies
-// bring what follows: memory then hands out more at a time than this one takes.
-template <int BYTES, bool IS_REPEATED = false, bool IS_CONTINUED = false>
-DEVICE void copy_async(u32 to, const void *from, int valid_bytes) {
-    if constexpr (BYTES == 16 && !IS_REPEATED && IS_CONTINUED) {
-        asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid_bytes));
-    } else if constexpr (BYTES == 16 && !IS_REPEATED) {
+// Copies that other copies of the block will soon repeat are worth a place in the first cache.
+template <int BYTES, bool IS_REPEATED = false> DEVICE void copy_async(u32 to, const void *from, int valid_bytes) {
+    if constexpr (BYTES == 16 && !IS_REPEATED) {
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid_bytes));
     } else {
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(valid_bytes));

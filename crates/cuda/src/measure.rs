@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use weft_device::DeviceError;
 
-use crate::Chip;
 use crate::bound::BoundLaunch;
 use crate::bound_work::BoundWork;
 use crate::driver::{CudaError, DeviceBuffer, Stream, encode_tensor_map, fill};
@@ -105,7 +104,7 @@ impl MeasuringChooser<'_> {
         }
         // Not the stream that batches run in, so that they wait for no measurement.
         let stream = self.lane.stream().beside()?;
-        let bench = Bench::new(self, problem, &stream)?;
+        let bench = Bench::new(self.gpu, problem, &stream, self.entries)?;
         let mut best: Option<(usize, f64)> = None;
         let mut failure = None;
         for (index, candidate) in contenders(problem) {
@@ -136,7 +135,6 @@ struct Bench<'a> {
     stream: &'a Stream,
     places: StepPlaces,
     entries: Option<usize>,
-    chip: Chip,
     /// Operands and scratch memory of one entry.
     step_bytes: usize,
     /// The same of all of them.
@@ -146,12 +144,11 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn new(
-        chooser: &MeasuringChooser<'a>,
+        gpu: &'a Gpu,
         problem: &Problem<'_>,
         stream: &'a Stream,
+        entries: Option<usize>,
     ) -> Result<Self, CudaError> {
-        let MeasuringChooser { gpu, lane, entries } = *chooser;
-        let chip = gpu.context.chip().with_sms(lane.partition.sm_count());
         let mut end = 0;
         let mut place = |extent: &Option<Extent>| {
             extent.map(|extent| {
@@ -171,7 +168,6 @@ impl<'a> Bench<'a> {
             stream,
             places,
             entries,
-            chip,
             step_bytes,
             memory: DeviceBuffer::new(&gpu.context, step_bytes * count)?,
             fault: FaultWords::new(&gpu.context, count)?,
@@ -233,7 +229,6 @@ impl<'a> Bench<'a> {
                     table: weights.table.address(),
                     descriptions: descriptions.address(),
                     capacity: count,
-                    chip: self.chip,
                 };
                 let mut binder = EntryBinder::new(&bases, &encode_tensor_map);
                 let bound = planned.iter().map(|launch| binder.bind(launch));

@@ -51,8 +51,7 @@ fn encode_boxes(map: &TensorMap, base: u64, sizes: &[u32]) -> Result<[u8; SIZE_B
             steps.as_ptr(),
             CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
             swizzle(map.swizzle_bytes)?,
-            // What follows is copied next; memory hands out more at a time than one row of a box.
-            CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
             CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         ))
     }?;

@@ -96,7 +96,6 @@ impl EntryExecutable {
             table: table.address(),
             descriptions: descriptions.address(),
             capacity,
-            chip: gpu.context.chip().with_sms(lane.partition.sm_count()),
         };
         let pinned = |size_bytes| PinnedBuffer::new(&gpu.context, size_bytes).map_err(in_model);
         let transfers = Transfers {

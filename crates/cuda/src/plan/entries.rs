@@ -8,7 +8,6 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::ExecutionPlan;
 use super::place::{Bases, Place};
 use super::steps::{Operand, PlannedLaunch, Stage};
-use crate::Chip;
 use crate::driver::CudaError;
 use crate::launch::{DeviceWeights, TensorMap};
 
@@ -123,8 +122,6 @@ pub(crate) struct EntryBases {
     pub(crate) descriptions: u64,
     /// How many entries there are at most.
     pub(crate) capacity: usize,
-    /// What launches run on.
-    pub(crate) chip: Chip,
 }
 
 /// The size of a description.
@@ -171,14 +168,10 @@ impl<'a> EntryBinder<'a> {
         }
         let count = self.bases.table.to_ne_bytes().to_vec();
         let capacity = u32::try_from(self.bases.capacity).expect("a group has few entries");
-        let mut launch = planned.launch.for_entries(capacity);
-        if launch.shared_bytes > 0 {
-            let blocks = launch.grid.iter().product();
-            let spreading_bytes = self.bases.chip.spreading_bytes(blocks);
-            launch.shared_bytes = launch.shared_bytes.max(spreading_bytes);
-        }
-        let operands = vec![Operand::Bytes(parameters), Operand::Bytes(count)];
-        Ok(PlannedLaunch { launch, operands })
+        Ok(PlannedLaunch {
+            launch: planned.launch.for_entries(capacity),
+            operands: vec![Operand::Bytes(parameters), Operand::Bytes(count)],
+        })
     }
 
     fn address(&mut self, place: &Place) -> [u8; 2 * ADDRESS_BYTES] {
@@ -271,7 +264,6 @@ mod tests {
             table: 0x9000,
             descriptions: 0xa000,
             capacity: 4,
-            chip: Chip::H200,
         }
     }
 
@@ -318,23 +310,6 @@ mod tests {
         );
         assert_eq!(launch.grid, [7, 2, 12]);
         assert_eq!(launch.source.entry_point(), "entries");
-    }
-
-    #[test]
-    fn blocks_that_find_an_sm_each_have_one_each() {
-        let (launch, _, _) = bound(vec![], vec![]);
-        let blocks: u32 = launch.grid.iter().product();
-        let shared_bytes = |sms: u32, shared_bytes: u32| {
-            let bases = EntryBases { chip: Chip::H200.with_sms(sms), ..bases() };
-            let mut binder = EntryBinder::new(&bases, &|_, _| Ok([0; DESCRIPTION_BYTES]));
-            let [x, y, z] = launch.grid;
-            let grid = [x, y, z / bases.capacity as u32];
-            let launch = Launch { grid, shared_bytes, ..launch.clone() };
-            binder.bind(&PlannedLaunch { launch, operands: vec![] }).unwrap().launch.shared_bytes
-        };
-        assert!(2 * shared_bytes(blocks, 1024) >= Chip::H200.shared_bytes_per_sm);
-        assert_eq!(shared_bytes(blocks - 1, 1024), 1024);
-        assert_eq!(shared_bytes(blocks, 200 << 10), 200 << 10);
     }
 
     #[test]

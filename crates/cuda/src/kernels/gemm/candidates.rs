@@ -27,6 +27,10 @@ const TEXT: &str = concat!(
 /// The most candidates of one product that are offered where not all are wanted.
 const MAX_RANKED: usize = 16;
 
+/// Steps from which on blocks of several entries should have an SM each: what the next launch could begin with beside them is
+/// less than what two on one SM take longer.
+const MANY_STEPS: usize = 16;
+
 /// The candidates for products of one shape, one for each of the operands, the one expected to be fastest first; none
 /// where the kernel cannot compute it. The first `workspace_from` bytes of the step's workspace belong to somebody else.
 pub(crate) fn candidates(
@@ -42,7 +46,14 @@ pub(crate) fn candidates(
     let space = Space { problem: &all, has_descriptions: problem.stack == 1, chip };
     let make = |(tile, split): &(Tile, Split)| {
         let is_rounded_first = is_rounded_first(&all, tile, *split, chip);
-        candidate(problem, operands, tile, *split, is_rounded_first, workspace_from)
+        let mut candidate =
+            candidate(problem, operands, tile, *split, is_rounded_first, workspace_from);
+        if entries > 1 && problem.steps() / split.count() >= MANY_STEPS {
+            let launch = &mut candidate.launches[0];
+            let blocks = launch.grid.iter().product::<u32>() * entries as u32;
+            launch.shared_bytes = launch.shared_bytes.max(chip.spreading_bytes(blocks));
+        }
+        candidate
     };
     match wanted {
         Wanted::Ranked | Wanted::ForEntries(_) => {
@@ -414,6 +425,37 @@ mod tests {
             split,
             Chip::H200
         )));
+    }
+
+    #[test]
+    fn blocks_of_entries_with_long_sums_that_find_an_sm_each_have_one_each() {
+        let operands = Operands {
+            left: Argument::Input(0),
+            right: Argument::Null,
+            bias: Argument::Null,
+            residual: Argument::Null,
+            output: Argument::Output(0),
+        };
+        let of = |k, entries| {
+            let problem = product(49, 512, k, Precision::F16);
+            let wanted = match entries {
+                1 => Wanted::Ranked,
+                entries => Wanted::ForEntries(entries),
+            };
+            let chip = Chip::H200.with_sms(132 / entries);
+            candidates(&problem, std::slice::from_ref(&operands), chip, 0, &wanted)
+        };
+        let spreads = |candidate: &Candidate, entries: u32| {
+            let launch = &candidate.launches[0];
+            let has_place = launch.grid.iter().product::<u32>() * entries <= 132;
+            (has_place, 2 * launch.shared_bytes >= Chip::H200.shared_bytes_per_sm)
+        };
+        let long = of(4608, 32);
+        assert!(long.iter().any(|candidate| spreads(candidate, 32) == (true, true)));
+        assert!(long.iter().all(|candidate| spreads(candidate, 32) != (true, false)));
+        let small = |candidate: &&Candidate| !spreads(candidate, 1).1;
+        assert!(of(4608, 1).iter().any(|candidate| small(&candidate)));
+        assert!(of(128, 32).iter().any(|candidate| small(&candidate)));
     }
 
     #[test]

@@ -115,9 +115,14 @@ impl WindowConv {
         if !all {
             ranked.truncate(MAX_RANKED);
         }
-        let expected = |(cycles, tile): (f64, Tile)| Expected {
-            cycles,
-            candidate: self.candidate(&tile, operands),
+        let expected = |(cycles, tile): (f64, Tile)| {
+            let mut candidate = self.candidate(&tile, operands);
+            if entries > 1 {
+                let launch = &mut candidate.launches[0];
+                let spreading_bytes = chip.spreading_bytes(launch.grid[0] * entries as u32);
+                launch.shared_bytes = launch.shared_bytes.max(spreading_bytes);
+            }
+            Expected { cycles, candidate }
         };
         ranked.into_iter().map(expected).collect()
     }

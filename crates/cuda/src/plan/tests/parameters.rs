@@ -50,7 +50,6 @@ fn launches_give_kernels_what_they_take() {
                 table: 0,
                 descriptions: 0,
                 capacity: 4,
-                chip: Chip::H200,
             };
             let mut binder = EntryBinder::new(&bases, &|_, _| Ok([0; 128]));
             for launch in of_entries.stages.iter().flat_map(Stage::launches) {
