@@ -376,15 +376,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_long_sum_with_few_outputs_is_split() {
-        let operands = Operands {
+    fn operands() -> Operands {
+        Operands {
             left: Argument::Input(0),
             right: Argument::Null,
             bias: Argument::Null,
             residual: Argument::Null,
             output: Argument::Output(0),
-        };
+        }
+    }
+
+    #[test]
+    fn a_long_sum_with_few_outputs_is_split() {
+        let operands = operands();
         let first = |problem: &GemmProblem, chip| {
             candidates(problem, std::slice::from_ref(&operands), chip, 0, &Wanted::Ranked)[0]
                 .clone()
@@ -429,13 +433,7 @@ mod tests {
 
     #[test]
     fn blocks_of_entries_with_long_sums_that_find_an_sm_each_have_one_each() {
-        let operands = Operands {
-            left: Argument::Input(0),
-            right: Argument::Null,
-            bias: Argument::Null,
-            residual: Argument::Null,
-            output: Argument::Output(0),
-        };
+        let operands = operands();
         let of = |k, entries| {
             let problem = product(49, 512, k, Precision::F16);
             let wanted = match entries {
