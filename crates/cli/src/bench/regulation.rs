@@ -212,6 +212,9 @@ fn outcomes(
         let input_shapes = subject.input_shapes().to_vec();
         let outcome = subject.regulated(None)?;
         progress::note(format!("{mix}: regulated {:.3} ms", outcome.time_us(Way::Regulated) / 1e3));
+        if let Some(why) = &outcome.unshared {
+            progress::note(format!("{mix}: shared launches could not be compiled: {why}"));
+        }
         let torch = match &mut torch {
             Some(torch) => Some(torch_times(torch, &mix, &input_shapes)?),
             None => None,

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     /// Kernels of no model, which never share a launch.
-    const APART: [&str; 2] = ["sgemm.cu", "sgemv.cu"];
+    const APART: [&str; 3] = ["sgemm.cu", "sgemm_panels.cu", "sgemv.cu"];
 
     #[test]
     fn kernels_ask_for_their_place_by_the_names_of_the_prelude() {

@@ -1,6 +1,6 @@
 //! Schedules that take turns, so that whatever else happens on the device happens to all of them.
 
-use weft_device::CompiledMix;
+use weft_device::{CompiledMix, DeviceError};
 use weft_ir::Value;
 use weft_scheduler::regulate::{Lockstep, MixSchedule};
 
@@ -13,7 +13,7 @@ pub(super) enum Entrant {
     Scheduled(MixSchedule),
     /// All models on all units, as hardware or operating system like.
     AtOnce,
-    /// Steps of different models share launches.
+    /// Steps of different models share launches. It stands last, and is left out where it cannot be compiled.
     Shared(Lockstep),
 }
 
@@ -32,6 +32,8 @@ pub(super) struct Contest {
     /// Of the entrant that was last taken, where its results were not compared yet.
     compiled: Option<CompiledMix>,
     contenders: Vec<Contender>,
+    /// Why shared launches were left out.
+    unshared: Option<DeviceError>,
     rounds: usize,
     turns: usize,
     runs: MedianRun,
@@ -45,6 +47,7 @@ impl Contest {
             alone: None,
             compiled: None,
             contenders: Vec::new(),
+            unshared: None,
             rounds: rounds.max(1),
             turns: 0,
             runs: MedianRun::default(),
@@ -66,15 +69,18 @@ impl Contest {
         if self.compiled.is_none()
             && let Some(entrant) = self.entrants.pop()
         {
-            let is_shared = matches!(entrant, Entrant::Shared(_));
-            self.compiled = Some(match entrant {
-                Entrant::Scheduled(schedule) => subject.compile(&schedule)?,
-                Entrant::AtOnce => subject.mix.at_once()?,
-                Entrant::Shared(lockstep) => subject.compile_shared(&lockstep)?,
-            });
-            if is_shared {
-                return Ok(true);
-            }
+            self.compiled = match entrant {
+                Entrant::Scheduled(schedule) => Some(subject.compile(&schedule)?),
+                Entrant::AtOnce => Some(subject.mix.at_once()?),
+                Entrant::Shared(lockstep) => {
+                    assert!(self.entrants.is_empty(), "places of others would change");
+                    match subject.compile_shared(&lockstep) {
+                        Ok(compiled) => self.compiled = Some(compiled),
+                        Err(error) => self.unshared = Some(error),
+                    }
+                    return Ok(true);
+                }
+            };
         }
         if let Some(compiled) = self.compiled.take() {
             subject.check(&compiled, alone)?;
@@ -96,6 +102,11 @@ impl Contest {
     /// The median of an entrant's rounds in microseconds, by its place; `None` where there is no such entrant.
     pub(super) fn median_us(&self, place: usize) -> Option<f64> {
         self.contenders.get(place).map(|contender| median(&contender.times_us))
+    }
+
+    /// Why shared launches could not be compiled, where they were to be.
+    pub(super) fn unshared(&self) -> Option<&DeviceError> {
+        self.unshared.as_ref()
     }
 
     /// What an entrant that has had its turns is run by.

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub predicted_us: f64,
     /// The launches that models share, where they were run.
     pub lockstep: Option<Lockstep>,
+    /// Why they were not run though they might have been faster: they could not be compiled.
+    pub unshared: Option<String>,
     /// Of each way, in microseconds: medians of rounds in turns. No number where a way was not run.
     pub times_us: [f64; 5],
     /// Of what coordinate descent finds by predictions alone, in the same rounds.
@@ -147,7 +149,8 @@ impl Outcome {
             schedule: chosen.schedule,
             is_known,
             predicted_us: chosen.predicted_us,
-            lockstep,
+            lockstep: lockstep.filter(|_| contest.unshared().is_none()),
+            unshared: contest.unshared().map(ToString::to_string),
             times_us,
             coordinate_descent_us: us(descended),
             mix,

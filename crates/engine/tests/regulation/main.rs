@@ -247,6 +247,18 @@ fn shared_launches_that_are_not_faster_change_nothing() {
 }
 
 #[test]
+fn shared_launches_that_cannot_be_compiled_are_left_out() {
+    let world = World::new(3);
+    let regulated = settled(world.sharing(f64::NAN));
+    assert!(regulated.lockstep().is_none());
+    assert_eq!(regulated.latency_us(), 1e3);
+    let outcome = world.sharing(f64::NAN).finish(ROUNDS).expect("it ends");
+    assert_eq!(outcome.best(), Way::Regulated);
+    assert!(outcome.lockstep.is_none());
+    assert_eq!(outcome.unshared.is_some(), world.units.len() > 1);
+}
+
+#[test]
 fn shared_launches_are_compiled_in_a_piece_that_leaves_the_device_alone() {
     let world = World::new(3);
     let session = world.sharing(1.0);

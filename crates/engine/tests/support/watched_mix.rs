@@ -15,8 +15,8 @@ pub(crate) struct WatchedMix {
     pub(crate) wrong: Option<usize>,
     /// How long runs of a schedule are said to take, in microseconds; `None` where that is told as it is.
     pub(crate) said_us: Option<fn(&[MixSegment]) -> f64>,
-    /// Models can share launches, runs of which are said to take so long, in microseconds; every step is said to take
-    /// [`STEP_US`] then.
+    /// Models can share launches, runs of which are said to take so long, in microseconds, or cannot be compiled where that is
+    /// no number; every step is said to take [`STEP_US`] then.
     pub(crate) shared_us: Option<f64>,
 }
 
@@ -100,6 +100,9 @@ impl Mix for WatchedMix {
 
     /// Steps one after another, in the order of the sets.
     fn compile_shared(&mut self, sets: &[Vec<MixStep>]) -> Result<CompiledMix, DeviceError> {
+        if self.shared_us.is_some_and(f64::is_nan) {
+            return Err(DeviceError::Failed("too much for one launch".to_string()));
+        }
         let units: UnitSet = self.mix.units().iter().flat_map(UnitSet::iter).collect();
         let segment = |&MixStep { model, step, .. }: &MixStep| MixSegment {
             model,

@@ -159,8 +159,11 @@ fn summary(outcome: &Outcome, kept: &Kept) -> String {
             lockstep.makespan.us() / 1e3,
         )
     });
+    let unshared = outcome.unshared.as_ref().map_or(String::new(), |why| {
+        format!("shared launches were left out, since they could not be compiled: {why}\n")
+    });
     format!(
-        "{}\n{}\n{shared}coordinate descent by predictions alone: {:.3} ms\nschedule {}\npredicted {:.3} ms; {} schedules predicted, {} run; within 2 % of the best after {:.1} s, after {:.1} s of timing steps",
+        "{}\n{}\n{shared}{unshared}coordinate descent by predictions alone: {:.3} ms\nschedule {}\npredicted {:.3} ms; {} schedules predicted, {} run; within 2 % of the best after {:.1} s, after {:.1} s of timing steps",
         segments.render(),
         ways.render(),
         outcome.coordinate_descent_us / 1e3,
