@@ -129,14 +129,15 @@ impl Variant {
     }
 }
 
-/// Long stages have the least to do besides multiplying; which order suits the compiler best depends on them. Small tiles
-/// are for fewer products, and for a last round of tiles that would leave SMs idle.
+/// Long stages have less to do besides multiplying, and short ones shorter code; which order suits the compiler best depends on them.
+/// Small tiles are for fewer products, and for a last round of tiles that would leave SMs idle.
 pub(super) const VARIANTS: &[Variant] = &[
     Variant::new([128, 128], 32, 4),
     Variant::new([128, 128], 32, 4).in_squares(),
     Variant::new([128, 128], 32, 4).by_rows(),
     Variant::new([128, 128], 16, 6),
     Variant::new([128, 128], 16, 6).in_squares(),
+    Variant::new([64, 128], 16, 6).blocks(2),
     Variant::new([64, 128], 32, 4).blocks(2),
     Variant::new([64, 128], 32, 4).blocks(2).in_squares(),
     Variant::new([64, 64], 32, 3).blocks(4),
