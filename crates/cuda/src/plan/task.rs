@@ -17,7 +17,7 @@ use crate::launch::{Argument, Candidate};
 
 /// Something that is computed in one go.
 pub(super) struct Task {
-    /// The node's name; in a chain, the last one's.
+    /// The node's name; of several, that of the one that tells most.
     pub(super) node: String,
     pub(super) operator: String,
     pub(super) flops: u64,
@@ -141,7 +141,7 @@ pub(super) fn tasks(
 
 /// A task before it is decided how it is computed.
 struct Draft<'a> {
-    /// The only node, or the last one of several.
+    /// The only node, or the one of several that tells most: the last one of a chain, and the convolution before a pool.
     node: &'a Node,
     flops: u64,
     inputs: Vec<Option<ValueId>>,
@@ -194,7 +194,7 @@ impl<'a> Draft<'a> {
             select_pooled(sites).map_err(|error| target.in_node(&conv.node.name, error))?;
         let Some(selected) = selected else { return Ok(None) };
         let draft = Self {
-            node: pool.node,
+            node: conv.node,
             flops: sites.iter().map(|site| flops(site.node, site.graph)).sum(),
             selected: Some(selected),
             inputs: conv.node.inputs.clone(),
