@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::Chip;
 use crate::library_call::LibraryCall;
 
 /// One variant of device code: a template with its parameters fixed.
@@ -108,6 +109,12 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// Has its blocks have an SM each where it computes so many requests and there are enough SMs for all of them.
+    pub(crate) fn spread(&mut self, requests: usize, chip: Chip) {
+        let blocks = self.grid.iter().product::<u32>().saturating_mul(requests as u32);
+        self.shared_bytes = self.shared_bytes.max(chip.spreading_bytes(blocks));
+    }
+
     /// The same for up to so many requests, each of which has the grid of one.
     pub(crate) fn for_entries(&self, count: u32) -> Self {
         let [x, y, z] = self.grid;

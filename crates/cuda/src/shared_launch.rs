@@ -12,12 +12,7 @@ const MAX_STATIC_SHARED_BYTES: u32 = 48 << 10;
 /// What the largest pattern of shared memory begins at a multiple of.
 const SHARED_ALIGNMENT: u32 = 1024;
 
-/// Shared memory of a block that is the system's.
-const RESERVED_SHARED_BYTES: u32 = 1024;
-
-/// Threads and registers of an SM, and threads of a warp.
-const THREADS_PER_SM: u32 = 2048;
-const REGISTERS_PER_SM: u32 = 65_536;
+/// Threads of a warp.
 const WARP: u32 = 32;
 
 /// A kernel has at least one block in so many of those on an SM that it would have alone.
@@ -167,10 +162,7 @@ impl Room {
 
     /// Blocks that an SM has at once.
     fn blocks_per_sm(&self, chip: Chip) -> u32 {
-        let by_memory =
-            chip.shared_bytes_per_sm / (self.all_shared_bytes() + RESERVED_SHARED_BYTES);
-        let by_registers = REGISTERS_PER_SM / (self.registers.max(1) * self.threads);
-        by_memory.min(by_registers).min(THREADS_PER_SM / self.threads)
+        chip.blocks_per_sm(self.threads, self.registers, self.all_shared_bytes())
     }
 
     /// Every block of a launch takes as much as the largest. A kernel of many small blocks would wait for room beside one of few

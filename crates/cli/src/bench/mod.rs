@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Gpu(gpu::Options),
     /// Tenants whose models differ in their weights alone: one after another, and as a group
     Groups(groups::Options),
-    /// Mixes of different models: one after another, all at once, on even partitions, and regulated
+    /// Mixes of different models: one after another, all at once, on even partitions, regulated, and by launches that they share
     Regulation(regulation::Options),
     /// Tenants' matrix products on a GPU: in turns, side by side in streams, and all in one launch
     Superkernel(superkernel::Options),

@@ -163,13 +163,10 @@ impl AttentionProblem {
 
     /// How many blocks one SM holds, as far as shared memory and registers tell.
     fn blocks_per_sm(&self, block: Block, chip: Chip) -> usize {
-        const REGISTERS_PER_SM: usize = 65_536;
-        const REGISTERS_PER_THREAD: usize = 128;
-        const SHARED_RESERVED: usize = 1024;
-        let by_shared =
-            chip.shared_bytes_per_sm as usize / (self.shared_bytes(block) + SHARED_RESERVED);
-        let by_registers = REGISTERS_PER_SM / (block.threads() * REGISTERS_PER_THREAD);
-        by_shared.min(by_registers).max(1)
+        const REGISTERS: u32 = 128;
+        let [threads, shared_bytes] =
+            [block.threads(), self.shared_bytes(block)].map(|count| count as u32);
+        chip.blocks_per_sm(threads, REGISTERS, shared_bytes).max(1) as usize
     }
 
     /// A row of queries or keys in shared memory: whole steps of the tensor cores, and a power of two.

@@ -49,9 +49,7 @@ pub(crate) fn candidates(
         let mut candidate =
             candidate(problem, operands, tile, *split, is_rounded_first, workspace_from);
         if entries > 1 && problem.steps() / split.count() >= MANY_STEPS {
-            let launch = &mut candidate.launches[0];
-            let blocks = launch.grid.iter().product::<u32>() * entries as u32;
-            launch.shared_bytes = launch.shared_bytes.max(chip.spreading_bytes(blocks));
+            candidate.launches[0].spread(entries, chip);
         }
         candidate
     };

@@ -21,7 +21,7 @@ const STEP: [f64; 2] = [214.0, 93.5];
 /// Bytes that one SM loads from the L2 cache in a cycle.
 const LOAD_BYTES_PER_CYCLE: f64 = 55.0;
 /// Bytes that the whole chip loads from memory in a cycle.
-const MEMORY_BYTES_PER_CYCLE: f64 = 1847.0;
+pub(crate) const MEMORY_BYTES_PER_CYCLE: f64 = 1847.0;
 /// Finding a pixel, for each row that one thread loads in a step.
 const PIXEL: f64 = 191.0;
 /// Starting a block and filling its stages.

@@ -13,6 +13,7 @@ mod tile;
 mod traits;
 
 pub(crate) use candidates::{candidates, least_estimate, math_define, product_arguments};
+pub(crate) use cost::MEMORY_BYTES_PER_CYCLE;
 pub(crate) use epilogue::epilogue_activation;
 pub(crate) use problem::{GemmProblem, Image, Left, Operands, Right};
 pub(crate) use samples::{sample_problems, samples};

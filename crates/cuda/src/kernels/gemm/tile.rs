@@ -135,17 +135,14 @@ impl Tile {
 
     /// The same for blocks with so much shared memory.
     pub(super) fn blocks_with(&self, shared_bytes: usize, chip: Chip) -> usize {
-        const REGISTERS_PER_SM: usize = 65_536;
-        const THREADS_PER_SM: usize = 2048;
-        const SHARED_RESERVED: usize = 1024;
         let registers_besides_sums = match self.multiplier {
             Multiplier::Warp => 75,
             Multiplier::Warpgroup => 57,
         };
         let registers = (self.m * self.n / self.threads() + registers_besides_sums).min(255);
-        let by_shared = chip.shared_bytes_per_sm as usize / (shared_bytes + SHARED_RESERVED);
-        let by_registers = REGISTERS_PER_SM / (self.threads() * registers);
-        by_shared.min(by_registers).min(THREADS_PER_SM / self.threads()).max(1)
+        let [threads, registers, shared_bytes] =
+            [self.threads(), registers, shared_bytes].map(|count| count as u32);
+        chip.blocks_per_sm(threads, registers, shared_bytes).max(1) as usize
     }
 
     /// A name for reports.

@@ -6,6 +6,7 @@
 use super::WindowConv;
 use super::tile::{CHANNELS, ROW_BYTES, Tile};
 use crate::Chip;
+use crate::kernels::gemm::MEMORY_BYTES_PER_CYCLE;
 
 /// Multiply-adds that one SM does in a cycle.
 const PRODUCTS_PER_CYCLE: f64 = 1650.0;
@@ -18,8 +19,6 @@ const FILL: f64 = 6500.0;
 /// Storing one element of the output, and loading what is added to it.
 const STORE: f64 = 0.21;
 const RESIDUAL: f64 = 0.08;
-/// Bytes that the whole chip loads from memory in a cycle.
-const MEMORY_BYTES_PER_CYCLE: f64 = 1847.0;
 /// The share of what does not limit that counts all the same.
 const SECONDARY: f64 = 0.02;
 
@@ -47,14 +46,11 @@ pub(super) fn estimate(conv: &WindowConv, tile: &Tile, chip: Chip, entries: usiz
 
 /// How many blocks one SM holds, as far as shared memory and registers tell.
 fn blocks_per_sm(conv: &WindowConv, tile: &Tile, chip: Chip) -> usize {
-    const REGISTERS_PER_SM: usize = 65_536;
     const REGISTERS_BESIDES_SUMS: usize = 30;
-    const SHARED_BYTES_RESERVED: usize = 1024;
     let registers = (tile.run(conv) / 2 + REGISTERS_BESIDES_SUMS).next_multiple_of(8);
-    let by_registers = REGISTERS_PER_SM / (tile.threads() * registers);
-    let by_shared =
-        chip.shared_bytes_per_sm as usize / (tile.shared_bytes(conv) + SHARED_BYTES_RESERVED);
-    by_registers.min(by_shared).max(1)
+    let [threads, registers, shared_bytes] =
+        [tile.threads(), registers, tile.shared_bytes(conv)].map(|count| count as u32);
+    chip.blocks_per_sm(threads, registers, shared_bytes).max(1) as usize
 }
 
 /// Bytes that must be moved whatever the tile.

@@ -118,9 +118,7 @@ impl WindowConv {
         let expected = |(cycles, tile): (f64, Tile)| {
             let mut candidate = self.candidate(&tile, operands);
             if entries > 1 {
-                let launch = &mut candidate.launches[0];
-                let spreading_bytes = chip.spreading_bytes(launch.grid[0] * entries as u32);
-                launch.shared_bytes = launch.shared_bytes.max(spreading_bytes);
+                candidate.launches[0].spread(entries, chip);
             }
             Expected { cycles, candidate }
         };

@@ -7,6 +7,7 @@ use super::conv::{self, Dense};
 use super::pooling;
 use crate::Chip;
 use crate::choosing::Wanted;
+use crate::kernels::gemm::MEMORY_BYTES_PER_CYCLE;
 use crate::launch::{Argument, Candidate, Launch, TensorMap};
 use crate::plan::site::{Selected, Selection, Site};
 
@@ -34,7 +35,7 @@ pub(crate) fn select_pooled(sites: &[Site<'_>]) -> Selection {
     };
     let pooled_bytes = dense.problem.m * dense.problem.n * dense.problem.element_bytes();
     let cycles_apart =
-        dense.least_estimate(conv, &wanted) + entries as f64 * pooling_cycles(pooled_bytes, chip);
+        dense.least_estimate(conv, &wanted) + pooling_cycles(entries * pooled_bytes, chip);
     let pooling = &pooling.candidates[0].launches;
     let one_after_another = |candidate| one_after_another(candidate, pooling, pooled_bytes);
     let reference = apart.reference.map(one_after_another);
@@ -68,8 +69,8 @@ fn takes_greatest_of_four(site: &Site<'_>) -> bool {
 fn pooling_cycles(pooled_bytes: usize, chip: Chip) -> f64 {
     const LAUNCH: f64 = 3000.0;
     const BYTES_PER_CYCLE_OF_SM: f64 = 45.0;
-    const BYTES_PER_CYCLE: f64 = 1847.0;
-    let bytes_per_cycle = (f64::from(chip.sm_count) * BYTES_PER_CYCLE_OF_SM).min(BYTES_PER_CYCLE);
+    let of_sms = f64::from(chip.sm_count) * BYTES_PER_CYCLE_OF_SM;
+    let bytes_per_cycle = of_sms.min(MEMORY_BYTES_PER_CYCLE);
     LAUNCH + 1.25 * pooled_bytes as f64 / bytes_per_cycle
 }
 
