@@ -250,7 +250,12 @@ DEVICE void show_to_copy_engine(const TileMap &map) {
 DEVICE void show_to_copy_engine(const TileMap &) {}
 #endif
 
-DEVICE void start_barrier(u32 barrier) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory"); }
+DEVICE void start_barrier(u32 barrier, u32 arrivals = 1) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+DEVICE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+// All threads of one warpgroup.
+DEVICE void await_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
 // Makes barriers visible to the copy engine, before anything arrives at them.
 DEVICE void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // The barrier's phase ends when so many bytes have come.

@@ -63,12 +63,7 @@ struct Problem {
     ActivationParameters activation;
 };
 
-DEVICE void start_barrier_of(u32 barrier, u32 arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-DEVICE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
-// All threads of one warpgroup, or of all that multiply.
-DEVICE void await_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
+// All threads that multiply.
 DEVICE void await_groups() { asm volatile("bar.sync %0, %1;" ::"n"(GROUPS + 1), "n"(GROUPS * 128) : "memory"); }
 // A part of an image, from the pixel (x, y) on; what lies outside of the image is zero.
 DEVICE void copy_region(u32 to, const TileMap &map, int channel, int x, int y, int image, u32 barrier) {
@@ -110,11 +105,11 @@ KERNEL_OF(THREADS, window_conv)(CONSTANT(Problem) p, const float *__restrict__ b
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
             start_barrier(shared_address(&stage_full[s]));
-            start_barrier_of(shared_address(&stage_empty[s]), GROUPS);
+            start_barrier(shared_address(&stage_empty[s]), GROUPS);
         }
         for (int r = 0; r < REGIONS; r++) {
             start_barrier(shared_address(&region_full[r]));
-            start_barrier_of(shared_address(&region_empty[r]), GROUPS);
+            start_barrier(shared_address(&region_empty[r]), GROUPS);
         }
         show_barriers();
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::compiler::Kernels;
-use crate::driver::{CudaError, Kernel, LaunchShape, Stream, encode_tensor_map, launch};
+use crate::driver::{
+    CudaError, Kernel, LaunchShape, Stream, StreamPriority, encode_tensor_map, launch,
+};
 use crate::launch::KernelSource;
 use crate::plan::place::Bases;
 use crate::plan::steps::{Operand, PlannedLaunch};
@@ -85,7 +87,12 @@ impl BoundLaunch {
         stream: &Stream,
         follows_launch: bool,
     ) -> Result<(), CudaError> {
-        let shape = LaunchShape { is_dependent: follows_launch && self.can_overlap, ..self.shape };
+        let mut shape =
+            LaunchShape { is_dependent: follows_launch && self.can_overlap, ..self.shape };
+        // In the background they leave after each tile, so that others find room.
+        if self.source.stays && stream.priority() != StreamPriority::Background {
+            shape.grid[0] = shape.grid[0].min(stream.sm_count());
+        }
         let arguments: Vec<&[u8]> =
             self.parameters.iter().map(|parameter| parameter.bytes.as_slice()).collect();
         // SAFETY: the caller vouches for the addresses, and holds `self`, which holds the kernel.

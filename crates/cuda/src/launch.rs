@@ -21,6 +21,9 @@ pub struct KernelSource {
     pub generated: String,
     /// It uses instructions of one architecture alone, such as `wgmma`.
     pub is_exact: bool,
+    /// Its blocks share out what there is to compute, so that a launch has no more of them along x than SMs. Its last parameter says
+    /// how many there are where not all are launched, else 0.
+    pub stays: bool,
     /// How one launch of it computes several requests, where it does.
     pub entries: Option<Entries>,
     /// The kernels that one launch of it computes problems of, where it does; it is no kernel of its own then.
@@ -73,8 +76,9 @@ impl KernelSource {
         defines: Vec<(&'static str, String)>,
     ) -> Self {
         let generated = String::new();
+        let (is_exact, stays) = (false, false);
         let (entries, shared) = (None, None);
-        Self { template, text, entry, defines, generated, is_exact: false, entries, shared }
+        Self { template, text, entry, defines, generated, is_exact, stays, entries, shared }
     }
 
     /// What computes problems of several kernels in one launch.

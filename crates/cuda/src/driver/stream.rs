@@ -46,6 +46,19 @@ impl Stream {
         Self::at(Home::Whole(context.clone()), priority)
     }
 
+    /// Who goes first.
+    pub fn priority(&self) -> StreamPriority {
+        self.priority
+    }
+
+    /// The SMs that its work may run on.
+    pub fn sm_count(&self) -> u32 {
+        match &self.home {
+            Home::Whole(context) => context.chip().sm_count,
+            Home::Part(green) => green.sm_count(),
+        }
+    }
+
     /// A stream whose work runs on the SMs of a green context.
     pub fn in_green_context(
         green: &Arc<GreenContext>,

@@ -6,7 +6,7 @@ mod cases;
 
 use cases::Case;
 use weft_cuda::{Chip, Choice, CudaDevice, CudaExecutable, CudaOptions, Precision, preview};
-use weft_device::Executable;
+use weft_device::{Executable, UnitSet};
 use weft_ir::{DataType, Tensor, Value, reference};
 
 fn shapes(case: &Case) -> Vec<Vec<usize>> {
@@ -67,18 +67,49 @@ fn device(choice: Choice) -> Option<CudaDevice> {
 #[test]
 fn windows_in_shared_memory_agree_with_the_reference() {
     let Some(device) = device(Choice::Named("window_conv")) else { return };
+    let all = device.layout().all();
     let mut failures = Vec::new();
     for case in cases::all().iter().filter(|case| case.name.starts_with("windows of")) {
         for precision in [Precision::F16, Precision::Bf16] {
-            let executable = prepared(&device, case, precision).unwrap();
+            let executable = prepared(&device, case, precision, &all).unwrap();
             let kernels: Vec<&str> =
                 executable.report().steps.iter().map(|step| step.kernel.as_str()).collect();
             let is_used = kernels.iter().any(|kernel| kernel.starts_with("window_conv"));
             assert!(is_used, "{}: {kernels:?}", case.name);
             let is_pooled = kernels.iter().any(|kernel| kernel.ends_with("pooled"));
             assert_eq!(is_pooled, case.name.ends_with("pooled"), "{}: {kernels:?}", case.name);
-            if let Err(problem) = run(&device, case, precision) {
+            if let Err(problem) = run(&device, case, precision, &all) {
                 failures.push(format!("{} at {precision}: {problem}", case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Every tile, on few SMs, so that blocks have several of them.
+#[test]
+fn blocks_that_stay_agree_with_the_reference() {
+    let tiles = [
+        "streamed 128x64 2 teams",
+        "streamed 128x64 3 teams",
+        "streamed 64x128 3 teams",
+        "streamed 128x128 2 teams",
+        "streamed 64x256 2 teams",
+    ];
+    let mut failures = Vec::new();
+    for tile in tiles {
+        let Some(device) = device(Choice::Named(tile)) else { return };
+        for case in cases::all().iter().filter(|case| case.name.starts_with("streamed")) {
+            for precision in [Precision::F16, Precision::Bf16] {
+                let units = UnitSet::first(1);
+                let executable = prepared(&device, case, precision, &units).unwrap();
+                let kernels: Vec<&str> =
+                    executable.report().steps.iter().map(|step| step.kernel.as_str()).collect();
+                let is_used = kernels.iter().any(|kernel| kernel.starts_with(tile));
+                assert!(is_used, "{}: {kernels:?}", case.name);
+                if let Err(problem) = run(&device, case, precision, &units) {
+                    failures.push(format!("{} by {tile} at {precision}: {problem}", case.name));
+                }
             }
         }
     }
@@ -88,11 +119,12 @@ fn windows_in_shared_memory_agree_with_the_reference() {
 #[test]
 fn every_operator_agrees_with_the_reference() {
     let Some(device) = device(Choice::Estimated) else { return };
+    let all = device.layout().all();
     let mut failures = Vec::new();
     for case in picked() {
         for precision in precisions(&case) {
             // All of them are tried, so that one run on a GPU tells as much as it can.
-            if let Err(problem) = run(&device, &case, precision) {
+            if let Err(problem) = run(&device, &case, precision, &all) {
                 failures.push(format!("{} at {precision}: {problem}", case.name));
             }
         }
@@ -104,14 +136,19 @@ fn prepared(
     device: &CudaDevice,
     case: &Case,
     precision: Precision,
+    units: &UnitSet,
 ) -> Result<CudaExecutable, String> {
     let model = device.load_with_precision(&case.name, &case.graph, precision);
-    let partition =
-        device.cuda_partition(&device.layout().all()).map_err(|error| error.to_string())?;
+    let partition = device.cuda_partition(units).map_err(|error| error.to_string())?;
     partition.prepare_model(&model, &shapes(case)).map_err(|error| error.to_string())
 }
 
-fn run(device: &CudaDevice, case: &Case, precision: Precision) -> Result<(), String> {
+fn run(
+    device: &CudaDevice,
+    case: &Case,
+    precision: Precision,
+    units: &UnitSet,
+) -> Result<(), String> {
     let inputs: Vec<Value> = case.inputs.iter().cloned().map(Value::Tensor).collect();
     let mut given = inputs.iter().cloned();
     let of_graph: Vec<Option<Value>> = case
@@ -121,7 +158,7 @@ fn run(device: &CudaDevice, case: &Case, precision: Precision) -> Result<(), Str
         .map(|&id| case.graph.constant(id).is_none().then(|| given.next()).flatten())
         .collect();
     let expected = reference::evaluate(&case.graph, &of_graph).map_err(|e| e.to_string())?;
-    let executable = prepared(device, case, precision)?;
+    let executable = prepared(device, case, precision, units)?;
     for _ in 0..2 {
         executable.poison().map_err(|error| error.to_string())?;
         let outputs = executable.run(&inputs).map_err(|error| error.to_string())?;

@@ -8,6 +8,7 @@ use super::parameters::Parameters;
 use super::problem::{GemmProblem, Image, Left, Operands};
 use super::space::Space;
 use super::split::Split;
+use super::streamed::{Streamed, least_streamed, streamed};
 use super::tile::{Multiplier, ROW_BYTES, Tile};
 use crate::choosing::Wanted;
 use crate::launch::{Argument, Candidate, Copied, CopiedWindows, KernelSource, Launch, TensorMap};
@@ -53,7 +54,7 @@ pub(crate) fn candidates(
         }
         candidate
     };
-    match wanted {
+    let mut candidates: Vec<Candidate> = match wanted {
         Wanted::Ranked | Wanted::ForEntries(_) => {
             let mut ranked = ranked(&space, space.usual());
             ranked.truncate(MAX_RANKED);
@@ -82,7 +83,21 @@ pub(crate) fn candidates(
             };
             every.iter().map(described).collect()
         }
-    }
+    };
+    let mut streamed = match operands {
+        [operands] if entries == 1 => streamed(problem, operands, chip),
+        _ => Vec::new(),
+    };
+    // The best stands before the others where it is expected to be faster, else after the first of them.
+    let least = ranked(&space, space.usual()).first().map(|(estimate, _)| *estimate);
+    let best = streamed.first().filter(|best| least.is_none_or(|least| best.cycles < least));
+    let best = best.map(|best| best.candidate.name.clone());
+    let place = if best.is_some() { 0 } else { candidates.len().min(1) };
+    streamed.retain(|Streamed { candidate: Candidate { name, .. }, .. }| {
+        wanted.includes(name) || best.as_ref() == Some(name)
+    });
+    candidates.splice(place..place, streamed.into_iter().map(|found| found.candidate));
+    candidates
 }
 
 /// The cycles that the candidate which is expected to be fastest takes for one product; `None` where there is none.
@@ -90,7 +105,9 @@ pub(crate) fn least_estimate(problem: &GemmProblem, chip: Chip, wanted: &Wanted)
     let (entries, chip) = wanted.entries_on(chip);
     let all = GemmProblem { stack: problem.stack * entries, ..problem.clone() };
     let space = Space { problem: &all, has_descriptions: problem.stack == 1, chip };
-    ranked(&space, space.usual()).first().map(|(estimate, _)| *estimate)
+    let tiled = ranked(&space, space.usual()).first().map(|(estimate, _)| *estimate);
+    let streamed = if entries == 1 { least_streamed(problem, chip) } else { None };
+    tiled.into_iter().chain(streamed).min_by(f64::total_cmp)
 }
 
 /// Tiles and splits with their estimated times, the shortest first.
@@ -222,7 +239,7 @@ fn tensor_maps(problem: &GemmProblem, operands: &[Operands], tile: &Tile) -> Vec
 }
 
 /// A matrix of so many rows, so many elements apart, with k contiguous.
-fn matrix_map(
+pub(super) fn matrix_map(
     problem: &GemmProblem,
     base: &Argument,
     [rows, stride]: [usize; 2],
@@ -241,7 +258,12 @@ fn matrix_map(
 }
 
 /// The images whose windows are rows of the left matrix.
-fn window_map(problem: &GemmProblem, base: &Argument, image: &Image, windows: usize) -> TensorMap {
+pub(super) fn window_map(
+    problem: &GemmProblem,
+    base: &Argument,
+    image: &Image,
+    windows: usize,
+) -> TensorMap {
     let storage = problem.precision.storage();
     let [height, width] = image.size;
     let images = problem.m / (image.output[0] * image.output[1]);
@@ -279,6 +301,19 @@ pub(crate) fn math_define(precision: Precision) -> &'static str {
     }
 }
 
+/// Taps of a filter along rows and columns, and whether they lie apart.
+pub(super) fn taps_of(problem: &GemmProblem) -> ([usize; 2], bool) {
+    match problem.left {
+        Left::Matrix { .. } => ([1, 1], false),
+        Left::Image(image) => (image.kernel, image.dilations != [1, 1]),
+    }
+}
+
+/// The type of the bias, as kernels name it.
+pub(super) fn bias_name(problem: &GemmProblem) -> String {
+    problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()
+}
+
 pub(super) fn source(
     problem: &GemmProblem,
     group: usize,
@@ -287,10 +322,7 @@ pub(super) fn source(
     is_rounded_first: bool,
 ) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
-    let (kernel, is_dilated) = match problem.left {
-        Left::Matrix { .. } => ([1, 1], false),
-        Left::Image(image) => (image.kernel, image.dilations != [1, 1]),
-    };
+    let (kernel, is_dilated) = taps_of(problem);
     let load_bytes = |bytes: Option<usize>| bytes.expect("`is_supported` was asked").to_string();
     let defines = vec![
         ("STORAGE", problem.precision.storage().cuda_name().to_string()),
@@ -318,7 +350,7 @@ pub(super) fn source(
         ("IS_ROUNDED_FIRST", flag(is_rounded_first)),
         ("ACTIVATION", epilogue_activation(problem.activation).0.to_string()),
         ("HAS_BIAS", flag(problem.bias.is_some())),
-        ("BIAS", problem.bias.unwrap_or(Storage::F32).cuda_name().to_string()),
+        ("BIAS", bias_name(problem)),
         ("HAS_RESIDUAL", flag(problem.has_residual)),
     ];
     KernelSource {
@@ -400,6 +432,33 @@ mod tests {
         let candidate = first(&long, older);
         assert_eq!(candidate.launches[0].cluster, [1, 1, 1]);
         assert!(candidate.workspace_bytes > 0);
+    }
+
+    #[test]
+    fn blocks_stay_where_sms_have_many_tiles() {
+        let is_first_streamed = |m, n, k, sms| {
+            let problem = product(m, n, k, Precision::F16);
+            let chip = Chip::H200.with_sms(sms);
+            let found = candidates(&problem, &[operands()], chip, 0, &Wanted::Ranked);
+            let least = least_estimate(&problem, chip, &Wanted::Ranked).unwrap();
+            let space = Space { problem: &problem, has_descriptions: true, chip };
+            assert!(least <= ranked(&space, space.usual())[0].0);
+            found[0].launches[0].source.stays
+        };
+        assert!(is_first_streamed(25_088, 256, 64, 8));
+        assert!(is_first_streamed(1024, 3072, 768, 32));
+        assert!(!is_first_streamed(392, 512, 2048, 132));
+        // A group has kernels whose launches compute all entries.
+        let wide = product(25_088, 256, 64, Precision::F16);
+        let of_group = candidates(&wide, &[operands()], Chip::H200, 0, &Wanted::ForEntries(4));
+        assert!(of_group.iter().all(|candidate| !candidate.launches[0].source.stays));
+        // What was found to be fastest is there, after what is expected to be.
+        let name = "streamed 64x256 2 teams 3 stages";
+        let named = Wanted::Named(name.into());
+        let found = candidates(&wide, &[operands()], Chip::H200.with_sms(8), 0, &named);
+        assert!(found.iter().any(|candidate| candidate.name == name));
+        let streamed = found.iter().filter(|candidate| candidate.launches[0].source.stays);
+        assert!(streamed.count() <= 2);
     }
 
     #[test]

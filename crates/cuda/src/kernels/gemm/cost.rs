@@ -97,7 +97,7 @@ fn workspace_bytes(tiles: usize, tile: &Tile, split: Split) -> f64 {
 }
 
 /// Bytes that must be moved whatever the tile.
-fn bytes(problem: &GemmProblem) -> f64 {
+pub(super) fn bytes(problem: &GemmProblem) -> f64 {
     let left = match problem.left {
         Left::Matrix { .. } => problem.m * problem.k,
         Left::Image(image) => problem.m * image.channels,

@@ -1,4 +1,4 @@
-//! Matrix products and convolutions on tensor cores: `gemm.cu`.
+//! Matrix products and convolutions on tensor cores: `gemm.cu`, and `stream_gemm.cu` where SMs have many tiles.
 
 mod candidates;
 mod cost;
@@ -8,6 +8,8 @@ mod problem;
 mod samples;
 mod space;
 mod split;
+mod streamed;
+mod streamed_cost;
 mod text;
 mod tile;
 mod traits;

@@ -3,6 +3,7 @@
 use super::candidates::source;
 use super::problem::{GemmProblem, Image, Left, Right};
 use super::split::Split;
+use super::streamed;
 use super::tile::{Multiplier, TILES, Tile};
 use crate::launch::KernelSource;
 use crate::{Precision, Storage};
@@ -72,5 +73,6 @@ pub(crate) fn samples() -> Vec<KernelSource> {
             }
         }
     }
+    sources.extend(streamed::samples(&sample_problems()));
     sources
 }

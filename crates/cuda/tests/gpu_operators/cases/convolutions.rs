@@ -9,6 +9,7 @@ pub(super) fn cases() -> Vec<Case> {
     stems(&mut cases);
     windowed(&mut cases);
     moved_by_one(&mut cases);
+    streamed(&mut cases);
     pooled(&mut cases);
     transposed(&mut cases);
     fused(&mut cases);
@@ -143,6 +144,40 @@ fn moved_by_one(cases: &mut Vec<Case>) {
             let active = block.node(activation, &[sum], none());
             let with = if has_residual { "with" } else { "without" };
             let name = format!("windows of {image:?} by {kernel:?}, {activation}, {with} residual");
+            cases.push(block.finish(&name, &[active]));
+        }
+    }
+}
+
+/// Many more tiles than SMs, of sizes that no tile divides: products, and windows with strides and pads.
+fn streamed(cases: &mut Vec<Case>) {
+    let windows: [([usize; 4], usize, i64, [i64; 4]); 4] = [
+        ([3, 72, 31, 29], 1, 1, [0, 0, 0, 0]),
+        ([2, 328, 23, 29], 1, 1, [0, 0, 0, 0]),
+        ([5, 128, 41, 38], 1, 2, [0, 0, 0, 0]),
+        ([3, 64, 47, 50], 3, 2, [1, 0, 1, 1]),
+    ];
+    for (image, side, stride, pads) in windows {
+        for (activation, has_residual) in [("Relu", true), ("HardSwish", false)] {
+            let kernel = [200, image[1], side, side];
+            let operands = [floats(&image), filters(&kernel), weights(&kernel[..1])];
+            let mut block = CaseBuilder::new(OPSET);
+            let given: Vec<_> =
+                operands.iter().map(|operand| block.operand(operand).unwrap()).collect();
+            let taken = attributes(1, &[stride, stride], &pads, &[1, 1]);
+            let mut sum = block.node("Conv", &given, taken);
+            if has_residual {
+                let size = |axis: usize| {
+                    let padded = image[axis + 2] + (pads[axis] + pads[axis + 2]) as usize;
+                    (padded - side) / stride as usize + 1
+                };
+                let added = floats(&[image[0], kernel[0], size(0), size(1)]);
+                let added = block.operand(&added).unwrap();
+                sum = block.node("Add", &[sum, added], none());
+            }
+            let active = block.node(activation, &[sum], none());
+            let with = if has_residual { "with" } else { "without" };
+            let name = format!("streamed {image:?} by {kernel:?}, {activation}, {with} residual");
             cases.push(block.finish(&name, &[active]));
         }
     }

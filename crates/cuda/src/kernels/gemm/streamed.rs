@@ -1,0 +1,245 @@
+//! Products and convolutions by blocks that stay and compute tile after tile: `stream_gemm.cu`.
+
+use super::candidates::{
+    bias_name, math_define, matrix_map, product_arguments, taps_of, window_map,
+};
+use super::epilogue::epilogue_activation;
+use super::problem::{GemmProblem, Left, Operands};
+use super::streamed_cost::estimate;
+use super::tile::ROW_BYTES;
+use crate::launch::{Argument, Candidate, Copied, KernelSource, Launch, TensorMap};
+use crate::{Chip, Precision};
+
+const TEXT: &str = concat!(
+    include_str!("../../../kernels/divider.cuh"),
+    include_str!("../../../kernels/tensor_core.cuh"),
+    include_str!("../../../kernels/gemm_problem.cuh"),
+    include_str!("../../../kernels/stream_gemm.cu")
+);
+
+/// Shared memory lies at multiples of this, which the kernel sees to.
+const ALIGNMENT: usize = 1024;
+
+/// Columns of results that the copy engine stores at once.
+const BOX_COLUMNS: usize = 64;
+
+/// How a block computes its tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamedTile {
+    /// Tiles that are computed at a time.
+    pub(super) teams: usize,
+    /// Warpgroups of a team, and 64 rows that each of them has so many times.
+    pub(super) groups_m: usize,
+    pub(super) parts_m: usize,
+    pub(super) n: usize,
+    /// Steps of k in shared memory at once.
+    pub(super) stages: usize,
+}
+
+const TILES: [StreamedTile; 5] = [
+    of(2, [1, 2], 64, 6),
+    of(3, [1, 2], 64, 5),
+    of(3, [1, 1], 128, 6),
+    of(2, [1, 2], 128, 4),
+    of(2, [1, 1], 256, 3),
+];
+
+const fn of(teams: usize, rows: [usize; 2], n: usize, stages: usize) -> StreamedTile {
+    let [groups_m, parts_m] = rows;
+    StreamedTile { teams, groups_m, parts_m, n, stages }
+}
+
+impl StreamedTile {
+    pub(super) fn m(&self) -> usize {
+        64 * self.groups_m * self.parts_m
+    }
+
+    /// Those that multiply, a warp that brings operands, and one for each team that stores.
+    fn threads(&self) -> usize {
+        128 * self.teams * self.groups_m + 32 + 32 * self.teams
+    }
+
+    /// Operands of all stages, and a place for the results of each team.
+    fn shared_bytes(&self) -> usize {
+        let stages = self.stages * (self.m() + self.n) * ROW_BYTES;
+        stages + self.teams * self.m() * self.n * size_of::<u16>() + ALIGNMENT
+    }
+
+    pub(super) fn tiles(&self, problem: &GemmProblem) -> usize {
+        problem.m.div_ceil(self.m()) * problem.n.div_ceil(self.n)
+    }
+
+    /// For reports and for the tuning database.
+    pub(super) fn name(&self) -> String {
+        let Self { teams, n, stages, .. } = self;
+        format!("streamed {}x{n} {teams} teams {stages} stages", self.m())
+    }
+}
+
+/// A candidate and the cycles that it is expected to take.
+pub(super) struct Streamed {
+    pub(super) cycles: f64,
+    pub(super) candidate: Candidate,
+}
+
+/// True where the kernel can compute it on a chip.
+fn is_supported(problem: &GemmProblem, chip: Chip) -> bool {
+    let is_bulk = match &problem.left {
+        Left::Matrix { .. } => problem.left_load_bytes() == Some(16),
+        Left::Image(image) => image.has_bulk_windows(problem.element_bytes()),
+    };
+    chip.is_hopper()
+        && matches!(problem.precision, Precision::F16 | Precision::Bf16)
+        && problem.is_supported()
+        && problem.stack == 1
+        && is_bulk
+        && !problem.right.by_rows
+        && problem.right_load_bytes() == Some(16)
+        && problem.store_elements() == 8
+}
+
+/// The tiles of a product on so many SMs; none where an SM has no more than one of them, since nothing is gained then.
+fn tiles_of(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = &'static StreamedTile> {
+    let tiles = if is_supported(problem, chip) { &TILES[..] } else { &[] };
+    tiles.iter().filter(move |tile| {
+        let fits = tile.n < 2 * problem.n && tile.m() < 2 * problem.m;
+        fits && tile.tiles(problem) > chip.sm_count as usize
+    })
+}
+
+/// The ways to compute one product on so many SMs, the one expected to be fastest first.
+pub(super) fn streamed(problem: &GemmProblem, operands: &Operands, chip: Chip) -> Vec<Streamed> {
+    let expected = |tile: &StreamedTile| Streamed {
+        cycles: estimate(problem, tile, chip),
+        candidate: candidate(problem, operands, tile),
+    };
+    let mut found: Vec<Streamed> = tiles_of(problem, chip).map(expected).collect();
+    found.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
+    found
+}
+
+/// The cycles that the first of them is expected to take.
+pub(super) fn least_streamed(problem: &GemmProblem, chip: Chip) -> Option<f64> {
+    tiles_of(problem, chip).map(|tile| estimate(problem, tile, chip)).min_by(f64::total_cmp)
+}
+
+fn candidate(problem: &GemmProblem, operands: &Operands, tile: &StreamedTile) -> Candidate {
+    let small = |count: usize| u32::try_from(count).expect("sizes were checked");
+    let mut arguments = product_arguments(problem, 1, std::slice::from_ref(operands)).to_vec();
+    let right = matrix_map(problem, &operands.right, [problem.n, problem.right.stride], tile.n);
+    let left = match &problem.left {
+        Left::Matrix { stride } => {
+            matrix_map(problem, &operands.left, [problem.m, *stride], tile.m())
+        }
+        Left::Image(image) => window_map(problem, &operands.left, image, tile.m()),
+    };
+    let results = |base: &Argument| result_map(problem, base, tile.m());
+    let residual = problem.has_residual.then(|| results(&operands.residual));
+    let maps = [right, left, results(&operands.output)].into_iter().chain(residual);
+    arguments.extend(maps.map(Argument::TensorMap));
+    arguments.push(Argument::i32(0));
+    let launch = Launch {
+        source: source(problem, tile),
+        grid: [small(tile.tiles(problem)), 1, 1],
+        threads: small(tile.threads()),
+        shared_bytes: small(tile.shared_bytes()),
+        cluster: [1, 1, 1],
+        arguments,
+    };
+    Candidate::new(tile.name(), vec![launch], 0)
+}
+
+/// Results, or what is added to them, in boxes of the rows of a tile.
+fn result_map(problem: &GemmProblem, base: &Argument, rows: usize) -> TensorMap {
+    let storage = problem.precision.storage();
+    TensorMap {
+        base: Box::new(base.clone()),
+        storage,
+        sizes: vec![problem.n as u64, problem.m as u64],
+        strides_bytes: vec![(problem.n * storage.size_bytes()) as u64],
+        copied: Copied::Box(vec![BOX_COLUMNS as u32, rows as u32]),
+        swizzle_bytes: ROW_BYTES as u32,
+    }
+}
+
+pub(super) fn source(problem: &GemmProblem, tile: &StreamedTile) -> KernelSource {
+    let flag = |is_set: bool| u8::from(is_set).to_string();
+    let ([_, kernel_x], is_dilated) = taps_of(problem);
+    let defines = vec![
+        ("STORAGE", problem.precision.storage().cuda_name().to_string()),
+        ("MATH", math_define(problem.precision).to_string()),
+        ("BY_WARPGROUP", flag(true)),
+        ("GROUP", "1".to_string()),
+        ("TEAMS", tile.teams.to_string()),
+        ("GROUPS_M", tile.groups_m.to_string()),
+        ("PARTS_M", tile.parts_m.to_string()),
+        ("TILE_N", tile.n.to_string()),
+        ("STAGES", tile.stages.to_string()),
+        ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
+        ("KERNEL_X", kernel_x.to_string()),
+        ("IS_DILATED", flag(is_dilated)),
+        ("RIGHT_IS_WEIGHTS", flag(problem.right.is_weights)),
+        ("ACTIVATION", epilogue_activation(problem.activation).0.to_string()),
+        ("HAS_BIAS", flag(problem.bias.is_some())),
+        ("BIAS", bias_name(problem)),
+        ("HAS_RESIDUAL", flag(problem.has_residual)),
+    ];
+    KernelSource {
+        is_exact: true,
+        stays: true,
+        ..KernelSource::new("stream_gemm.cu", TEXT, "stream_gemm", defines)
+    }
+}
+
+/// Typical variants, for checking that they compile.
+pub(super) fn samples(problems: &[GemmProblem]) -> Vec<KernelSource> {
+    let supported = problems.iter().filter(|problem| is_supported(problem, Chip::H200));
+    supported.flat_map(|problem| TILES.iter().map(|tile| source(problem, tile))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::sample_problems;
+    use super::*;
+
+    fn operands() -> Operands {
+        let (bias, residual) = (Argument::Null, Argument::Input(3));
+        let (left, right) = (Argument::Input(0), Argument::Input(1));
+        Operands { left, right, bias, residual, output: Argument::Output(0) }
+    }
+
+    #[test]
+    fn every_tile_fits_a_block() {
+        // Barriers and biases, which the kernel has besides.
+        for tile in TILES {
+            let fixed = 4 * tile.n * tile.teams * tile.groups_m + 512;
+            let bytes = tile.shared_bytes() + fixed;
+            assert!(bytes <= Chip::H200.shared_bytes_per_block as usize, "{tile:?}: {bytes}");
+            assert!(tile.threads() <= 512 && [64, 128, 256].contains(&tile.n));
+            // The copy engine moves boxes of at most 256 rows.
+            assert!(tile.m() <= 256);
+        }
+    }
+
+    #[test]
+    fn blocks_stay_where_there_are_more_tiles_than_sms() {
+        let problem = sample_problems()
+            .into_iter()
+            .find(|problem| {
+                problem.precision == Precision::F16 && matches!(problem.left, Left::Matrix { .. })
+            })
+            .expect("there is a product of matrices");
+        let large = GemmProblem { m: 25_088, n: 256, ..problem.clone() };
+        let on =
+            |problem: &GemmProblem, sms| streamed(problem, &operands(), Chip::H200.with_sms(sms));
+        let few = on(&large, 8);
+        assert_eq!(few.len(), TILES.len());
+        assert!(few.iter().all(|found| found.candidate.launches[0].source.stays));
+        assert!(few.windows(2).all(|pair| pair[0].cycles <= pair[1].cycles));
+        // One tile for each SM is nothing to stay for.
+        assert!(on(&GemmProblem { m: 64, ..large.clone() }, 132).is_empty());
+        // Rows of the output that no box can be stored to.
+        assert!(on(&GemmProblem { n: 252, ..large.clone() }, 8).is_empty());
+        assert!(on(&GemmProblem { precision: Precision::F32, ..large }, 8).is_empty());
+    }
+}
