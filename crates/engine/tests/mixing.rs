@@ -72,8 +72,14 @@ impl Device for MixingCpu {
         units: &UnitSet,
     ) -> Option<Result<Box<dyn Mix>, DeviceError>> {
         let said_us = Some(self.said_us);
-        let watched =
-            |mix| WatchedMix { mix, runs: Arc::default(), wrong: None, said_us, shared_us: None };
+        let watched = |mix| WatchedMix {
+            mix,
+            runs: Arc::default(),
+            wrong: None,
+            said_us,
+            shared_us: None,
+            chunked_step_us: None,
+        };
         let mix = self.cpu.mix(models, units)?;
         Some(mix.map(|mix| Box::new(watched(mix)) as Box<dyn Mix>))
     }

@@ -89,30 +89,26 @@ impl Timing {
         Case { model, chunks, each }: Case,
         subject: &mut Subject,
     ) -> Result<Option<StepTimes>, RegulationError> {
-        let mut whole = Span::ZERO;
         if self.steps_us.len() < subject.mix.timings().max(1) {
             let units = device_units(UnitMask::range(0, each), subject.mix.units());
             let times = subject.mix.time_steps_us(model, chunks as usize, &units)?;
             self.steps_us.push(times);
-            let is_timed = self.steps_us.len() >= subject.mix.timings();
-            // Of chunks it is not known yet where they are put together.
-            if !is_timed || chunks == 1 {
-                return Ok(None);
-            }
-        } else {
-            if self.whole.is_none() {
-                let steps = 0..subject.mix.step_count(model);
-                let (form, units) = (Form::WHOLE, UnitMask::range(0, each));
-                let segment = Segment { model, steps, form, units, is_filler: false };
-                let compiled = subject.compile(&MixSchedule { segments: vec![segment] })?;
-                self.whole = Some((compiled, MedianRun::default()));
-            }
-            let Some((compiled, runs)) = &mut self.whole else { return Ok(None) };
-            let Some(us) = subject.run(compiled, runs)? else { return Ok(None) };
-            whole = Span::from_us(us);
+            return Ok(None);
         }
+        let units = chunks * each;
+        if self.whole.is_none() {
+            let count = subject.mix.step_count(model);
+            // One chunk by itself does not tell how long it takes beside the others: all of them, to the end.
+            let form = if chunks > 1 { Form { chunks, until: count } } else { Form::WHOLE };
+            let (steps, units) = (0..count, UnitMask::range(0, units));
+            let segment = Segment { model, steps, form, units, is_filler: false };
+            let compiled = subject.compile(&MixSchedule { segments: vec![segment] })?;
+            self.whole = Some((compiled, MedianRun::default()));
+        }
+        let Some((compiled, runs)) = &mut self.whole else { return Ok(None) };
+        let Some(us) = subject.run(compiled, runs)? else { return Ok(None) };
         let steps = medians(&self.steps_us).into_iter().map(Span::from_us).collect();
-        Ok(Some(StepTimes { chunks, units: chunks * each, steps, whole }))
+        Ok(Some(StepTimes { chunks, units, steps, whole: Span::from_us(us) }))
     }
 
     fn mix(&self, subject: &Subject) -> Result<Mix, RegulationError> {

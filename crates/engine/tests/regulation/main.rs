@@ -74,7 +74,8 @@ impl World {
 
     fn watched(&self) -> WatchedMix {
         let (mix, runs) = (self.mix(), Arc::default());
-        WatchedMix { mix, runs, wrong: None, said_us: None, shared_us: None }
+        let (wrong, said_us, shared_us, chunked_step_us) = (None, None, None, None);
+        WatchedMix { mix, runs, wrong, said_us, shared_us, chunked_step_us }
     }
 
     /// A session of a mix whose schedules are said to take a millisecond and whose shared launches so long, at its end.
@@ -116,6 +117,28 @@ fn settled(session: Regulation) -> RegulatedMix {
 fn ended(mut session: Regulation) -> Regulation {
     while session.advance().expect("it goes on") {}
     session
+}
+
+#[test]
+fn chunks_take_what_all_of_them_take_beside_each_other() {
+    let world = World::new(3);
+    if world.units.len() < 2 {
+        return;
+    }
+    let said_us: fn(&[MixSegment]) -> f64 =
+        |segments| if segments[0].chunks.is_some() { 400.0 } else { 1000.0 };
+    // By itself each would be much faster.
+    let (said_us, chunked_step_us) = (Some(said_us), Some(1.0));
+    let watched = WatchedMix { said_us, chunked_step_us, ..world.watched() };
+    let mut session = world.session_of(Box::new(watched), Duration::ZERO, Duration::ZERO);
+    while session.timed().is_none() {
+        assert!(session.advance().expect("it goes on"));
+    }
+    for model in session.timed().expect("it is timed").models() {
+        let form = model.forms().find(|form| form.chunks == 2).expect("they gain");
+        let us = model.time(form, 2).us();
+        assert!((us - 400.0).abs() < 1.0, "{us}");
+    }
 }
 
 #[test]

@@ -18,9 +18,12 @@ pub(crate) struct WatchedMix {
     /// Models can share launches, runs of which are said to take so long, in microseconds, or cannot be compiled where that is
     /// no number; every step is said to take [`STEP_US`] then.
     pub(crate) shared_us: Option<f64>,
+    /// Batches can be computed in two chunks, every step of which is said to take so long by itself, in microseconds; those of
+    /// batches at once are said to take [`STEP_US`] then.
+    pub(crate) chunked_step_us: Option<f64>,
 }
 
-/// How long steps are said to take on any units where models can share launches.
+/// How long steps are said to take on any units.
 pub(crate) const STEP_US: f64 = 10.0;
 
 /// A schedule, and how long runs of it are said to take.
@@ -68,7 +71,7 @@ impl Mix for WatchedMix {
     }
 
     fn can_chunk(&self, model: usize, chunks: usize) -> bool {
-        self.mix.can_chunk(model, chunks)
+        self.chunked_step_us.is_some() && chunks == 2 || self.mix.can_chunk(model, chunks)
     }
 
     fn carried_bytes(&self, model: usize) -> Vec<usize> {
@@ -82,6 +85,10 @@ impl Mix for WatchedMix {
         units: &UnitSet,
     ) -> Result<Vec<f64>, DeviceError> {
         self.runs.fetch_add(1, Ordering::Relaxed);
+        if let Some(chunked_us) = self.chunked_step_us {
+            let us = if chunks > 1 { chunked_us } else { STEP_US };
+            return Ok(vec![us; self.mix.step_count(model)]);
+        }
         let times_us = self.mix.time_steps_us(model, chunks, units)?;
         Ok(match self.shared_us {
             Some(_) => vec![STEP_US; times_us.len()],
@@ -91,7 +98,9 @@ impl Mix for WatchedMix {
 
     fn compile(&mut self, segments: &[MixSegment]) -> Result<CompiledMix, DeviceError> {
         let said_us = self.said_us.map(|said_us| said_us(segments));
-        Ok(CompiledMix::new(Said(self.mix.compile(segments)?, said_us)))
+        let at_once = |segment: &MixSegment| MixSegment { chunks: None, ..segment.clone() };
+        let segments: Vec<MixSegment> = segments.iter().map(at_once).collect();
+        Ok(CompiledMix::new(Said(self.mix.compile(&segments)?, said_us)))
     }
 
     fn can_share(&self, steps: &[MixStep]) -> bool {
