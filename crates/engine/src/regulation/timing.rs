@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weft_device::CompiledMix;
+use weft_device::{CompiledMix, UnitSet};
 use weft_scheduler::regulate::{Form, Mix, MixModel, MixSchedule, Segment, StepTimes};
 use weft_scheduler::{Span, UnitMask};
 
@@ -120,7 +120,10 @@ impl Timing {
             let name = &subject.models[place].name;
             models.push(MixModel::new(name, timed, &joining_us, unit_count)?);
         }
-        let mix = Mix::new(models, unit_count)?;
+        let [first, last] = [subject.mix.units().first(), subject.mix.units().last()]
+            .map(|of| of.map_or(1, UnitSet::len));
+        let last_unit = (last / first.max(1)) as u32;
+        let mix = Mix::new(models, unit_count)?.with_last_unit_of(last_unit);
         Ok(if subject.mix.can_fill() { mix.with_fillers() } else { mix })
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{MAX_UNITS, Span};
+use crate::{MAX_UNITS, Span, UnitMask};
 
 /// How long a model took on a number of units: each of its steps by itself, and all of them in a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -253,6 +253,8 @@ fn interpolated_us(timed: &[(u32, Vec<f64>)], units: u32, step: usize) -> f64 {
 pub struct Mix {
     models: Vec<MixModel>,
     unit_count: u32,
+    /// As many of the others as the last unit is as large as.
+    last_unit: u32,
     can_fill: bool,
 }
 
@@ -262,7 +264,14 @@ impl Mix {
         if models.is_empty() || !(1..=MAX_UNITS).contains(&unit_count) {
             return Err(MixError::Empty);
         }
-        Ok(Self { models, unit_count, can_fill: false })
+        Ok(Self { models, unit_count, last_unit: 1, can_fill: false })
+    }
+
+    /// The same on a device whose last unit is as large as so many of the others.
+    #[must_use]
+    pub fn with_last_unit_of(mut self, units: u32) -> Self {
+        self.last_unit = units.max(1);
+        self
     }
 
     /// The same on a device where a model can have units beside others, and leave them as much as they want.
@@ -287,6 +296,13 @@ impl Mix {
         self.unit_count
     }
 
+    /// The number of units, as models are timed on them, that some units are as large as.
+    pub fn size_of(&self, units: UnitMask) -> u32 {
+        let has_last = !units.is_disjoint(UnitMask::range(self.unit_count - 1, 1));
+        let size = units.len() + if has_last { self.last_unit - 1 } else { 0 };
+        size.min(self.unit_count)
+    }
+
     /// What no schedule can take less than, as far as the times of steps tell: all units are busy with what each step makes the
     /// most of, or a model has all of them.
     pub fn bound(&self) -> Span {
@@ -299,7 +315,8 @@ impl Mix {
             let whole = |form| model.time(form, self.unit_count).us();
             model.forms().map(whole).fold(f64::INFINITY, f64::min)
         });
-        Span::from_us(longest.fold(unit_us / f64::from(self.unit_count), f64::max))
+        let size = self.unit_count + self.last_unit - 1;
+        Span::from_us(longest.fold(unit_us / f64::from(size), f64::max))
     }
 }
 
@@ -307,6 +324,7 @@ impl Mix {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::{MixSchedule, Segment};
     use super::*;
 
     fn times(units: u32, steps: &[f64], whole: f64) -> StepTimes {
@@ -335,6 +353,24 @@ mod tests {
         assert_eq!(model.step_after(Form::WHOLE, 1, 0, 10.0), 1);
         assert_eq!(model.step_after(Form::WHOLE, 1, 0, 11.0), 2);
         assert_eq!(model.step_after(Form::WHOLE, 1, 1, 1000.0), 3);
+    }
+
+    #[test]
+    fn a_larger_last_unit_counts_as_several() {
+        let timed = [times(1, &[80.0], 80.0), times(2, &[40.0], 40.0), times(4, &[20.0], 20.0)];
+        let model = MixModel::new("a", &timed, &[], 4).unwrap();
+        let even = Mix::new(vec![model], 4).unwrap();
+        let mix = even.clone().with_last_unit_of(2);
+        let size = |first, count| mix.size_of(UnitMask::range(first, count));
+        assert_eq!([size(0, 1), size(0, 3), size(3, 1), size(2, 2), size(0, 4)], [1, 3, 2, 3, 4]);
+        assert_eq!(even.size_of(UnitMask::range(3, 1)), 1);
+        // 80 us of work for what is as large as five units, but no model is faster than on all of them.
+        assert_eq!((even.bound().us(), mix.bound().us()), (20.0, 20.0));
+        let segment =
+            |units| Segment { model: 0, steps: 0..1, form: Form::WHOLE, units, is_filler: false };
+        let on = |units| MixSchedule { segments: vec![segment(units)] }.timeline(&mix).makespan;
+        assert_eq!(on(UnitMask::range(3, 1)).us(), 40.0);
+        assert_eq!(on(UnitMask::range(0, 1)).us(), 80.0);
     }
 
     #[test]

@@ -147,7 +147,8 @@ impl MixSchedule {
             }
             let units = segment.units.iter().map(|unit| free[unit as usize]);
             let begin = units.fold(ends[segment.model], f64::max);
-            let end = begin + model.between_us(segment.form, segment.units.len(), start, past);
+            let size = mix.size_of(segment.units);
+            let end = begin + model.between_us(segment.form, size, start, past);
             ends[segment.model] = end;
             segment.units.iter().for_each(|unit| free[unit as usize] = end);
             busy += f64::from(segment.units.len()) * (end - begin);

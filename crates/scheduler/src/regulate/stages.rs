@@ -130,7 +130,8 @@ impl<'a> Unfolding<'a> {
             given.iter().map(|&(model, units)| self.begin_us(model, units)).collect();
         let ends = given.iter().zip(&begins).map(|(&(model, units), begin)| {
             let of = &self.mix.models()[model];
-            begin + of.between_us(form(model), units.len(), self.next[model], of.step_count())
+            let size = self.mix.size_of(units);
+            begin + of.between_us(form(model), size, self.next[model], of.step_count())
         });
         let first_begin = begins.iter().copied().fold(f64::INFINITY, f64::min);
         let first_end = ends.fold(f64::INFINITY, f64::min);
@@ -138,10 +139,11 @@ impl<'a> Unfolding<'a> {
         for (&(model, units), begin) in given.iter().zip(begins) {
             let of = &self.mix.models()[model];
             let (form, first) = (self.of.forms[model], self.next[model]);
-            let past = of.step_after(form, units.len(), first, end - begin);
+            let size = self.mix.size_of(units);
+            let past = of.step_after(form, size, first, end - begin);
             // Something happens in every stage.
             let past = if past == first { first + 1 } else { past };
-            let end = begin + of.between_us(form, units.len(), first, past);
+            let end = begin + of.between_us(form, size, first, past);
             self.next[model] = past;
             self.ready_us[model] = end;
             units.iter().for_each(|unit| self.free_us[unit as usize] = end);
@@ -238,8 +240,10 @@ mod tests {
         #[test]
         fn all_steps_run_once_whatever_the_stages_are(
             stages in stages(), first in prop::collection::vec(1.0f64..50.0, 1..9), useful in 1u32..9,
+            last_unit in 1u32..4,
         ) {
             let mix = mix(&[(&first, useful), (&[5.0; 7], 3), (&[30.0], 8)], 8);
+            let mix = mix.with_last_unit_of(last_unit);
             let schedule = stages.schedule(&mix);
             prop_assert_eq!(schedule.check(&mix), Ok(()));
             // No units are used by two at once.
