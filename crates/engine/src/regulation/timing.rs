@@ -120,6 +120,7 @@ impl Timing {
             let name = &subject.models[place].name;
             models.push(MixModel::new(name, timed, &joining_us, unit_count)?);
         }
+        // A unit that is several of the device's is as large as several of the others.
         let [first, last] = [subject.mix.units().first(), subject.mix.units().last()]
             .map(|of| of.map_or(1, UnitSet::len));
         let last_unit = (last / first.max(1)) as u32;

@@ -54,14 +54,13 @@ pub(crate) fn candidates(
         }
         candidate
     };
+    let usual = ranked(&space, space.usual());
     let mut candidates: Vec<Candidate> = match wanted {
         Wanted::Ranked | Wanted::ForEntries(_) => {
-            let mut ranked = ranked(&space, space.usual());
-            ranked.truncate(MAX_RANKED);
-            ranked.iter().map(|(_, choice)| make(choice)).collect()
+            usual.iter().take(MAX_RANKED).map(|(_, choice)| make(choice)).collect()
         }
         Wanted::Named(name) => {
-            let first = ranked(&space, space.usual()).into_iter().next().map(|(_, choice)| choice);
+            let first = usual.first().map(|(_, choice)| *choice);
             let named = space
                 .legal()
                 .find(|(tile, split)| candidate_name(problem, tile, *split) == **name)
@@ -69,12 +68,11 @@ pub(crate) fn candidates(
             first.iter().chain(&named).map(make).collect()
         }
         Wanted::All => {
-            let usual = ranked(&space, space.usual()).into_iter().next();
             let mut every = ranked(&space, space.sensible());
             // What is taken where nothing is known stands first, whatever else there is.
-            if let Some(first) = usual {
+            if let Some(first) = usual.first() {
                 every.retain(|(_, choice)| *choice != first.1);
-                every.insert(0, first);
+                every.insert(0, *first);
             }
             let least = every.iter().map(|(estimate, _)| *estimate).fold(f64::INFINITY, f64::min);
             let described = |(estimate, choice): &(f64, (Tile, Split))| Candidate {
@@ -89,7 +87,7 @@ pub(crate) fn candidates(
         _ => Vec::new(),
     };
     // The best stands before the others where it is expected to be faster, else after the first of them.
-    let least = ranked(&space, space.usual()).first().map(|(estimate, _)| *estimate);
+    let least = usual.first().map(|(estimate, _)| *estimate);
     let best = streamed.first().filter(|best| least.is_none_or(|least| best.cycles < least));
     let best = best.map(|best| best.candidate.name.clone());
     let place = if best.is_some() { 0 } else { candidates.len().min(1) };

@@ -29,11 +29,11 @@ pub(super) struct StreamedTile {
     /// Tiles that are computed at a time.
     pub(super) teams: usize,
     /// Warpgroups of a team, and 64 rows that each of them has so many times.
-    pub(super) groups_m: usize,
-    pub(super) parts_m: usize,
+    groups_m: usize,
+    parts_m: usize,
     pub(super) n: usize,
     /// Steps of k in shared memory at once.
-    pub(super) stages: usize,
+    stages: usize,
 }
 
 const TILES: [StreamedTile; 5] = [
@@ -70,7 +70,7 @@ impl StreamedTile {
     }
 
     /// For reports and for the tuning database.
-    pub(super) fn name(&self) -> String {
+    fn name(&self) -> String {
         let Self { teams, n, stages, .. } = self;
         format!("streamed {}x{n} {teams} teams {stages} stages", self.m())
     }
@@ -162,7 +162,7 @@ fn result_map(problem: &GemmProblem, base: &Argument, rows: usize) -> TensorMap 
     }
 }
 
-pub(super) fn source(problem: &GemmProblem, tile: &StreamedTile) -> KernelSource {
+fn source(problem: &GemmProblem, tile: &StreamedTile) -> KernelSource {
     let flag = |is_set: bool| u8::from(is_set).to_string();
     let ([_, kernel_x], is_dilated) = taps_of(problem);
     let defines = vec![
