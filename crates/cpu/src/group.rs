@@ -12,7 +12,7 @@ use weft_ir::Value;
 use crate::Isa;
 use crate::lane::{Arena, Lane};
 use crate::model::CpuModel;
-use crate::plan::{ExecutionPlan, Run, build};
+use crate::plan::{ExecutionPlan, Planning, Run, build};
 
 /// How many times as long as its share of the work a request takes that all cores compute together: they wait for one
 /// another after every step.
@@ -79,7 +79,9 @@ impl CpuGroup {
 
     fn member_of(&self, model: &CpuModel) -> Result<Member, DeviceError> {
         let graph = model.specialise(&self.shapes)?;
-        let plan = build(graph, &model.weights, self.isa, self.cores, self.choices.as_deref());
+        let (weights, choices) = (&model.weights, self.choices.as_deref());
+        let planning = Planning { weights, isa: self.isa, workers: self.cores, choices };
+        let plan = build(graph, &planning);
         Ok(Member { model: model.name.clone(), plan })
     }
 

@@ -8,7 +8,7 @@ use crate::choices::Choices;
 use crate::group::CpuGroup;
 use crate::lane::Lane;
 use crate::model::CpuModel;
-use crate::plan::{CpuExecutable, build, let_go};
+use crate::plan::{CpuExecutable, Planning, build, let_go};
 use crate::{Isa, Priority};
 
 /// A set of cores with a worker pinned to each.
@@ -47,7 +47,9 @@ impl Partition for CpuPartition {
         // Weights that rewrites have changed were copied; packing reads the others again, one after another.
         model.graph.values().iter().filter_map(|value| value.constant.as_ref()).for_each(let_go);
         let choices = self.choices.current();
-        let plan = build(graph, &model.weights, self.isa, self.units.len(), choices.as_deref());
+        let (weights, workers) = (&model.weights, self.units.len());
+        let planning = Planning { weights, isa: self.isa, workers, choices: choices.as_deref() };
+        let plan = build(graph, &planning);
         Ok(Box::new(CpuExecutable::new(&model.name, plan, self.lane.clone())))
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weft_cpu::CpuDevice;
-use weft_device::{Device, Mix, MixMember, MixSegment, UnitSet};
+use weft_device::{Device, Mix, MixChunks, MixMember, MixSegment, UnitSet};
 use weft_ir::Value;
 use weft_zoo::{ZooOptions, sample_inputs};
 
@@ -84,6 +84,26 @@ impl Mixed {
     }
 }
 
+/// The same segments, in which models are in so many chunks until a share of their steps, on one core each or all on the same.
+fn in_chunks(
+    mix: &dyn Mix,
+    segments: Vec<MixSegment>,
+    forms: &[Option<(usize, f64, bool)>],
+) -> Vec<MixSegment> {
+    let chunked = |segment: MixSegment| {
+        let chunks = forms[segment.model].map(|(count, share, is_apart)| MixChunks {
+            count,
+            until: 1 + (share * (mix.step_count(segment.model) - 1) as f64).round() as usize,
+            shares: match is_apart {
+                true => segment.units.iter().map(|core| UnitSet::from_iter([core])).collect(),
+                false => vec![segment.units.clone()],
+            },
+        });
+        MixSegment { chunks, ..segment }
+    };
+    segments.into_iter().map(chunked).collect()
+}
+
 fn check(mixed: &Mixed, mix: &dyn Mix, alone: &[Vec<Value>]) -> Result<(), TestCaseError> {
     for (model, expected) in alone.iter().enumerate() {
         prop_assert_eq!(
@@ -112,6 +132,63 @@ proptest! {
             check(&mixed, &*mix, &alone)?;
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn chunks_give_the_bits_of_the_batch_at_once(
+        drawn in prop::collection::vec((0usize..3, 0usize..9, 0usize..99), 1..20),
+        shares in prop::collection::vec(0.0f64..=1.0, 3), is_apart in any::<bool>(),
+        counts in prop::collection::vec(2usize..=3, 3),
+    ) {
+        let mixed = Mixed::new(&[("tiny_resnet", 6), ("tiny_unet", 12), ("tiny_mobilenet_v2", 6)]);
+        let alone = mixed.alone();
+        let mut mix = mixed.mix();
+        let form = |model: usize| Some((counts[model], shares[model], is_apart));
+        let forms = [form(0), form(1), if is_apart { form(2) } else { None }];
+        let segments = in_chunks(&*mix, mixed.segments(&*mix, &drawn), &forms);
+        let schedule = mix.compile(&segments).unwrap();
+        for _ in 0..3 {
+            mix.run_us(&schedule).unwrap();
+            check(&mixed, &*mix, &alone)?;
+        }
+    }
+}
+
+#[test]
+fn every_model_that_can_be_chunked_has_the_same_bits_wherever_chunks_end() {
+    let mut unchunked = Vec::new();
+    for name in weft_zoo::names().iter().filter(|name| name.starts_with("tiny")) {
+        let mixed = Mixed::new(&[(name, 4)]);
+        let mut mix = mixed.mix();
+        assert!(
+            !mix.can_chunk(0, 3) && !mix.can_chunk(0, 4),
+            "{name}: a chunk has two entries or more"
+        );
+        if !mix.can_chunk(0, 2) {
+            unchunked.push(*name);
+            continue;
+        }
+        let alone = mixed.alone();
+        let whole = &mixed.segments(&*mix, &[(0, 9999, 98)])[0];
+        for (step, joining_us) in mix.joining_us(0).into_iter().enumerate().skip(1) {
+            let shares = whole.units.iter().map(|core| UnitSet::from_iter([core])).collect();
+            let chunks = Some(MixChunks { count: 2, until: step, shares });
+            let segment = MixSegment { chunks, ..whole.clone() };
+            if joining_us.is_infinite() {
+                let why = mix.compile(&[segment]).err().expect(name).to_string();
+                assert!(why.contains(&format!("not put together before step {step}")), "{why}");
+                continue;
+            }
+            let schedule = mix.compile(&[segment]).unwrap();
+            mix.run_us(&schedule).unwrap();
+            check(&mixed, &*mix, &alone).unwrap();
+        }
+    }
+    // The batch is not their first axis, or what they do is not known to leave entries apart.
+    assert_eq!(unchunked, ["tiny_vit", "tiny_gpt2", "tiny_lstm", "tiny_gru"]);
 }
 
 #[test]
@@ -167,6 +244,10 @@ fn every_step_is_timed_on_any_cores() {
         assert!(times.iter().all(|&us| us > 0.0 && us < 1e6), "{times:?}");
     }
     assert!(mix.time_steps_us(0, 2, &mixed.cores).unwrap_err().to_string().contains("2 chunks"));
+    let mut mix = Mixed::new(&[("tiny_resnet", 4)]).mix();
+    let times = mix.time_steps_us(0, 2, &mixed.cores).unwrap();
+    assert_eq!(times.len(), mix.step_count(0));
+    assert!(times.iter().all(|&us| us > 0.0 && us < 1e6), "{times:?}");
 }
 
 #[test]

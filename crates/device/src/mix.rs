@@ -105,9 +105,9 @@ pub trait Mix: Send {
     /// Whether a model's batch can be computed in so many chunks.
     fn can_chunk(&self, model: usize, chunks: usize) -> bool;
 
-    /// For each of a model's steps, the bytes that have to be put together where chunks end before it; none where there are
-    /// no chunks.
-    fn carried_bytes(&self, model: usize) -> Vec<usize>;
+    /// For each of a model's steps, about how long it takes to put chunks together that end before it, in microseconds; none
+    /// where there are no chunks.
+    fn joining_us(&self, model: usize) -> Vec<f64>;
 
     /// How long each step of a model takes on some units, in microseconds, for one of so many chunks of its batch, when
     /// nothing else runs. Its inputs were written before.

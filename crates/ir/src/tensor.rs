@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use bytemuck::Pod;
 use bytes::Bytes;
@@ -390,6 +391,35 @@ impl Tensor {
         Self::new(shape, data)
     }
 
+    /// Consecutive entries of the first axis; an error where there are not so many.
+    pub fn entries(&self, range: Range<usize>) -> Result<Self, OperatorError> {
+        let all = self.shape.first().copied().unwrap_or(0);
+        if range.start > range.end || range.end > all {
+            return Err(OperatorError::Invalid(format!(
+                "entries {range:?} of a tensor that has {all}"
+            )));
+        }
+        let each = self.len() / all.max(1);
+        let elements = range.start * each..range.end * each;
+        macro_rules! cut {
+            ($($variant:ident),*) => {
+                match &self.data {
+                    $(TensorData::$variant(all) => TensorData::$variant(all[elements].to_vec().into()),)*
+                    TensorData::Narrow(data_type, all) => {
+                        TensorData::Narrow(*data_type, all[elements].to_vec().into())
+                    }
+                }
+            };
+        }
+        let data = cut!(
+            F32, F64, F16, BF16, I8, I16, I32, I64, U8, U16, U32, U64, Bool, String, Complex64,
+            Complex128
+        );
+        let mut shape = self.shape.to_vec();
+        shape[0] = range.len();
+        Self::new(shape, data)
+    }
+
     /// Several tensors of one type as one flat tensor, in order.
     pub fn chained(tensors: &[&Tensor]) -> Result<Self, OperatorError> {
         let Some((first, rest)) = tensors.split_first() else {
@@ -473,5 +503,18 @@ mod tests {
         let swapped = tensor.gathered(vec![2], &[1, 0]).unwrap();
         assert_eq!(swapped.elements::<String>().unwrap(), &["b", "a"]);
         assert!(tensor.gathered(vec![1], &[2]).is_err());
+    }
+
+    #[test]
+    fn entries_are_those_of_the_first_axis() {
+        let tensor = Tensor::from_vec(vec![3, 2], vec![0i64, 1, 2, 3, 4, 5]).unwrap();
+        let last = tensor.entries(1..3).unwrap();
+        assert_eq!(
+            (last.shape(), last.elements::<i64>().unwrap()),
+            (&[2, 2][..], &[2, 3, 4, 5][..])
+        );
+        assert_eq!(tensor.entries(3..3).unwrap().shape(), [0, 2]);
+        assert!(tensor.entries(2..4).is_err());
+        assert!(Tensor::scalar(1f32).entries(0..1).is_err());
     }
 }

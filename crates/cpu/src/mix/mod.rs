@@ -2,22 +2,22 @@
 //! segment, and counters are what segments wait for.
 
 mod at_once;
+mod draft;
 mod ends;
 mod model;
+mod parts;
 mod schedule;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use weft_device::{CompiledMix, DeviceError, Mix, MixMember, MixSegment, UnitSet};
+use weft_device::{CompiledMix, DeviceError, Mix, MixChunks, MixMember, MixSegment, UnitSet};
 use weft_ir::Value;
 
 use crate::device::CpuDevice;
-use crate::model::CpuModel;
-use crate::plan::{build, let_go};
 use crate::{Pool, PoolError};
 use at_once::AtOnce;
-use model::{MixedModel, RunningModel};
+use model::{Kernels, MixedModel, RunningModel};
 use schedule::{Schedule, Stage};
 
 /// Timings of steps that a median is taken of.
@@ -26,6 +26,7 @@ const TIMINGS: usize = 5;
 /// Models with memory of their own, any steps of which can run on any cores of the mix.
 pub(crate) struct CpuMix {
     models: Vec<MixedModel>,
+    kernels: Kernels,
     cores: UnitSet,
     /// Each core by itself.
     units: Vec<UnitSet>,
@@ -60,6 +61,13 @@ impl Way {
             Self::AtOnce(_) => true,
         }
     }
+
+    fn parts(&self, model: usize) -> usize {
+        match self {
+            Self::Scheduled(schedule) => schedule.parts(model),
+            Self::AtOnce(_) => 1,
+        }
+    }
 }
 
 impl CpuMix {
@@ -70,22 +78,17 @@ impl CpuMix {
         cores: &UnitSet,
     ) -> Result<Self, DeviceError> {
         device.check_units(cores)?;
-        let choices = device.choices.current();
-        let mixed = |MixMember { model, shapes }: &MixMember| {
-            let model = CpuModel::of(&**model)?;
-            let graph = model.specialise(shapes)?;
-            model.graph.values().iter().filter_map(|of| of.constant.as_ref()).for_each(let_go);
-            let (isa, workers) = (device.isa(), cores.len());
-            let plan = build(graph, &model.weights, isa, workers, choices.as_deref());
-            MixedModel::new(&model.name, plan)
-        };
-        let models = models.iter().map(mixed).collect::<Result<_, DeviceError>>()?;
-        let pool = Pool::new(cores.as_slice(), device.isa()).map_err(failed)?;
+        let (isa, choices) = (device.isa(), device.choices.current());
+        let kernels = Kernels { isa, workers: cores.len(), choices };
+        let models = models.iter().map(|member| MixedModel::new(member, &kernels));
+        let models = models.collect::<Result<_, DeviceError>>()?;
+        let pool = Pool::new(cores.as_slice(), isa).map_err(failed)?;
         let units = cores.iter().map(|core| UnitSet::from_iter([core])).collect();
-        Ok(Self { models, cores: cores.clone(), units, pool, token: Arc::new(()) })
+        Ok(Self { models, kernels, cores: cores.clone(), units, pool, token: Arc::new(()) })
     }
 
-    /// The first worker of each segment calls `note` when it begins, and after each step of its model's plan.
+    /// The first worker of each segment calls `note` when it begins, and after each step of its model's plan; of parts of a
+    /// batch, those of the first.
     fn run_observed(
         &mut self,
         schedule: &CompiledMix,
@@ -98,16 +101,23 @@ impl CpuMix {
         };
         let mut models: Vec<Option<RunningModel<'_>>> = Vec::with_capacity(self.models.len());
         for (place, model) in self.models.iter_mut().enumerate() {
-            models.push(way.runs(place).then(|| model.begin()).transpose()?);
+            models.push(way.runs(place).then(|| model.begin(way.parts(place))).transpose()?);
         }
         let start = Instant::now();
         match way {
             Way::Scheduled(schedule) => schedule.run(&self.pool, |segment, worker| {
                 let model = models[segment.model].as_ref().expect("its schedule runs it");
+                let is_noted = segment.part.is_none_or(|part| part.number == 0);
+                let note = |mark| {
+                    if is_noted {
+                        note(mark)
+                    }
+                };
                 if worker.index() == 0 {
                     note(Mark::SegmentBegan);
                 }
-                model.run(segment.steps.clone(), worker, |step| note(Mark::StepEnded(step)));
+                let steps = segment.steps.clone();
+                model.run(segment.part, steps, worker, |step| note(Mark::StepEnded(step)));
             }),
             Way::AtOnce(at_once) => at_once.run(&models),
         }
@@ -163,30 +173,28 @@ impl Mix for CpuMix {
         self.models[model].run_alone(&self.pool, inputs)
     }
 
-    fn can_chunk(&self, _model: usize, chunks: usize) -> bool {
-        chunks == 1
+    fn can_chunk(&self, model: usize, chunks: usize) -> bool {
+        self.models[model].can_chunk(chunks)
     }
 
-    fn carried_bytes(&self, _model: usize) -> Vec<usize> {
-        Vec::new()
+    fn joining_us(&self, model: usize) -> Vec<f64> {
+        self.models[model].joining_us()
     }
 
-    /// Of one run, after one that warms up.
+    /// Of one run, after one that warms up; the other chunks follow the one that is timed.
     fn time_steps_us(
         &mut self,
         model: usize,
         chunks: usize,
         units: &UnitSet,
     ) -> Result<Vec<f64>, DeviceError> {
-        if chunks != 1 {
-            let problem = format!("its batch is not computed in {chunks} chunks");
-            return Err(DeviceError::Failed(problem).at(self.models[model].name(), None));
-        }
         let steps = 0..self.step_count(model);
         let mut times_us = vec![0.0; steps.len()];
-        let (units, is_filler) = (units.clone(), false);
-        let segment =
-            MixSegment { model, steps, chunks: None, units, is_filler, waits: Vec::new() };
+        let in_chunks =
+            || MixChunks { count: chunks, until: steps.end, shares: vec![units.clone()] };
+        let chunks = (chunks > 1).then(in_chunks);
+        let (units, is_filler, waits) = (units.clone(), false, Vec::new());
+        let segment = MixSegment { model, steps, chunks, units, is_filler, waits };
         let schedule = self.compile(&[segment])?;
         self.run_us(&schedule)?;
         let marks = Mutex::new(Vec::new());
@@ -205,7 +213,14 @@ impl Mix for CpuMix {
     fn compile(&mut self, segments: &[MixSegment]) -> Result<CompiledMix, DeviceError> {
         let step_counts: Vec<usize> = self.models.iter().map(MixedModel::step_count).collect();
         let stage = Stage { step_counts: &step_counts, cores: &self.cores };
-        Ok(self.compiled(Way::Scheduled(Schedule::new(segments, &stage)?)))
+        let schedule = Schedule::new(segments, &stage)?;
+        for MixSegment { model, chunks, .. } in segments {
+            if let Some(MixChunks { count, until, .. }) = chunks {
+                self.models[*model].check_joining(*until)?;
+                self.models[*model].prepare_parts(*count, &self.kernels)?;
+            }
+        }
+        Ok(self.compiled(Way::Scheduled(schedule)))
     }
 
     /// Each with workers of its own on every core.

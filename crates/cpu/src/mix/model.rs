@@ -1,18 +1,50 @@
 //! A model of a mix: its plan, and memory of its own.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use weft_device::{DeviceError, check_inputs};
-use weft_ir::Value;
+use weft_device::{DeviceError, KernelChoices, MixMember, check_inputs};
+use weft_ir::{OptimizedGraph, Value};
 
-use crate::plan::{ExecutionPlan, Memory, Run, StepGroup};
-use crate::{AlignedBuffer, Pool, Worker};
+use super::draft::Part;
+use super::parts::{Parts, RunningParts};
+use crate::model::CpuModel;
+use crate::plan::{
+    ExecutionPlan, Memory, Operand, Planning, Run, StepGroup, build, build_part, is_part, let_go,
+};
+use crate::{AlignedBuffer, Isa, Pool, Worker};
+
+/// The fewest entries of a part: products of one row add in another order than those of several.
+const LEAST_ENTRIES: usize = 2;
+
+/// What putting parts together takes, in microseconds: the wait for the last of them, and the copies.
+const JOINING_US: f64 = 5.0;
+const JOINING_BYTES_PER_US: f64 = 4e3;
+
+/// What the plans of all models of a mix are made with.
+pub(super) struct Kernels {
+    pub(super) isa: Isa,
+    pub(super) workers: usize,
+    pub(super) choices: Option<Arc<dyn KernelChoices>>,
+}
+
+impl Kernels {
+    fn planning<'a>(&'a self, model: &'a CpuModel) -> Planning<'a> {
+        let &Self { isa, workers, ref choices } = self;
+        Planning { weights: &model.weights, isa, workers, choices: choices.as_deref() }
+    }
+}
 
 /// One model at fixed shapes. Its plan is the same on any number of cores, so that steps go on from what others have left, and
 /// results have the same bits.
 pub(super) struct MixedModel {
-    name: String,
+    member: MixMember,
     plan: ExecutionPlan,
+    /// Absent where its steps do not compute each entry of a batch by itself.
+    batch: Option<usize>,
+    /// By how many there are.
+    parts: HashMap<usize, Parts>,
     /// What schedules know as its steps.
     groups: Vec<StepGroup>,
     arena: AlignedBuffer,
@@ -24,13 +56,23 @@ pub(super) struct MixedModel {
 }
 
 impl MixedModel {
-    pub(super) fn new(name: &str, plan: ExecutionPlan) -> Result<Self, DeviceError> {
-        let arena = AlignedBuffer::zeroed(plan.arena_elements())
-            .map_err(|error| DeviceError::Failed(error.to_string()).at(name, None))?;
+    pub(super) fn new(member: &MixMember, kernels: &Kernels) -> Result<Self, DeviceError> {
+        let MixMember { model, shapes } = member;
+        let model = CpuModel::of(&**model)?;
+        let graph = model.specialise(shapes)?;
+        let batch = batch_of(model, &graph, shapes);
+        // Weights that rewrites have changed were copied; packing reads the others again, one after another.
+        model.graph.values().iter().filter_map(|of| of.constant.as_ref()).for_each(let_go);
+        let plan = build(graph, &kernels.planning(model));
+        let arena = AlignedBuffer::zeroed(plan.arena_elements()).map_err(|error| {
+            DeviceError::Failed(error.to_string()).at(member.model.name(), None)
+        })?;
         Ok(Self {
-            name: name.to_string(),
+            member: member.clone(),
             groups: plan.smallest_groups(),
             outputs: plan.fresh_outputs(),
+            batch,
+            parts: HashMap::new(),
             arena,
             plan,
             inputs: None,
@@ -39,7 +81,67 @@ impl MixedModel {
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.name
+        self.member.model.name()
+    }
+
+    /// Whether its batch can be computed in so many parts, each with the bits that it has in the whole.
+    pub(super) fn can_chunk(&self, count: usize) -> bool {
+        let is_equal = |batch: usize| batch.is_multiple_of(count) && batch / count >= LEAST_ENTRIES;
+        count == 1 || count > 1 && self.batch.is_some_and(is_equal)
+    }
+
+    /// Makes the plan and the memory for so many parts of the batch, unless they are there.
+    pub(super) fn prepare_parts(
+        &mut self,
+        count: usize,
+        kernels: &Kernels,
+    ) -> Result<(), DeviceError> {
+        if count == 1 || self.parts.contains_key(&count) {
+            return Ok(());
+        }
+        if !self.can_chunk(count) {
+            return Err(self.failed(&format!("its batch is not computed in {count} chunks")));
+        }
+        let model = CpuModel::of(&*self.member.model)?;
+        let whole = model.specialise(&self.member.shapes)?;
+        let part = model.specialise(&part_shapes(&self.member.shapes, count))?;
+        if !is_part(&part, &whole, count) {
+            return Err(self.failed(&format!("{count} parts of its batch have other steps")));
+        }
+        let plan = build_part(part, &whole, &kernels.planning(model));
+        let mut parts = Parts::new(plan, count).map_err(|error| self.failed(&error.to_string()))?;
+        let steps = |groups: &[StepGroup]| -> Vec<Range<usize>> {
+            groups.iter().map(|(steps, _)| steps.clone()).collect()
+        };
+        assert_eq!(steps(parts.groups()), steps(&self.groups), "steps are cut as for the whole");
+        if let Some(inputs) = &self.inputs {
+            parts.write_inputs(inputs).map_err(|error| self.failed(&error.to_string()))?;
+        }
+        self.parts.insert(count, parts);
+        Ok(())
+    }
+
+    /// For each step, how long it takes to put parts together before it; for ever where they [cannot](Self::check_joining) be.
+    pub(super) fn joining_us(&self) -> Vec<f64> {
+        let us = |step: usize| {
+            let carried = self.plan.carried(self.groups[step].0.start);
+            let bytes: usize = carried.map(|value| value.len() * size_of::<f32>()).sum();
+            match self.check_joining(step) {
+                Ok(()) => JOINING_US + bytes as f64 / JOINING_BYTES_PER_US,
+                Err(_) => f64::INFINITY,
+            }
+        };
+        (0..self.groups.len()).map(us).collect()
+    }
+
+    /// Refuses to put parts together where later steps read values that are not dense.
+    pub(super) fn check_joining(&self, until: usize) -> Result<(), DeviceError> {
+        let step = self.groups.get(until).map(|(steps, _)| steps.start);
+        let mut carried = step.into_iter().flat_map(|step| self.plan.carried(step));
+        match carried.all(Operand::is_dense) {
+            true => Ok(()),
+            false => Err(self.failed(&format!("chunks are not put together before step {until}"))),
+        }
     }
 
     pub(super) fn step_count(&self) -> usize {
@@ -53,7 +155,10 @@ impl MixedModel {
 
     pub(super) fn write_inputs(&mut self, inputs: &[Value]) -> Result<(), DeviceError> {
         let expected = self.plan.inputs().iter().map(|(name, fact)| (name.as_str(), fact));
-        check_inputs(&self.name, expected, inputs)?;
+        check_inputs(self.name(), expected, inputs)?;
+        let mut parts = self.parts.values_mut();
+        let written = parts.try_for_each(|parts| parts.write_inputs(inputs));
+        written.map_err(|error| self.failed(&error.to_string()))?;
         self.inputs = Some(inputs.to_vec());
         Ok(())
     }
@@ -69,28 +174,29 @@ impl MixedModel {
         pool: &Pool,
         inputs: &[Value],
     ) -> Result<Vec<Value>, DeviceError> {
-        let run = Run { model: &self.name, plan: &self.plan, inputs, after_step: |_| {} };
+        let run = Run { model: self.name(), plan: &self.plan, inputs, after_step: |_| {} };
         run.on(&mut Default::default(), |body| pool.run(body))
     }
 
-    /// Begins a run with the inputs that were written.
-    pub(super) fn begin(&mut self) -> Result<RunningModel<'_>, DeviceError> {
+    /// Begins a run with the inputs that were written, some of it in so many parts that were prepared.
+    pub(super) fn begin(&mut self, parts: usize) -> Result<RunningModel<'_>, DeviceError> {
         self.others = None;
         if self.inputs.is_none() {
             return Err(self.failed("its inputs were not written"));
         }
         let inputs = self.inputs.as_deref().unwrap_or_default();
         Ok(RunningModel {
-            name: &self.name,
+            name: self.member.model.name(),
             plan: &self.plan,
             groups: &self.groups,
+            parts: self.parts.get_mut(&parts).map(Parts::begin),
             memory: self.plan.memory(&mut self.arena, inputs, &mut self.outputs),
             others: &mut self.others,
         })
     }
 
     fn failed(&self, why: &str) -> DeviceError {
-        DeviceError::Failed(why.to_string()).at(&self.name, None)
+        DeviceError::Failed(why.to_string()).at(self.name(), None)
     }
 }
 
@@ -100,24 +206,61 @@ pub(super) struct RunningModel<'run> {
     plan: &'run ExecutionPlan,
     groups: &'run [StepGroup],
     memory: Memory<'run>,
+    parts: Option<RunningParts<'run>>,
     others: &'run mut Option<Vec<Option<Value>>>,
 }
 
 impl RunningModel<'_> {
-    /// Runs some of its steps; all workers that take part make the same call. The first calls `after_step` after each step of
-    /// the plan.
-    pub(super) fn run(&self, steps: Range<usize>, worker: &Worker<'_>, after_step: impl Fn(usize)) {
-        self.plan.run_groups(&self.groups[steps], worker, &self.memory, after_step);
+    /// Runs some of its steps, of a part of the batch or of all of it; all workers that take part make the same call. The first
+    /// calls `after_step` after each step of the plan.
+    pub(super) fn run(
+        &self,
+        part: Option<Part>,
+        steps: Range<usize>,
+        worker: &Worker<'_>,
+        after_step: impl Fn(usize),
+    ) {
+        let Some(Part { number, is_last }) = part else {
+            self.plan.run_groups(&self.groups[steps], worker, &self.memory, after_step);
+            return;
+        };
+        let parts = self.parts.as_ref().expect("its schedule says how many there are");
+        let end = steps.end.checked_sub(1).map_or(0, |last| self.groups[last].0.end);
+        parts.run(number, steps, worker, after_step);
+        if is_last {
+            parts.put_together(number, end, (self.plan, &self.memory), worker);
+        }
     }
 
     /// Runs all of them.
     pub(super) fn run_all(&self, worker: &Worker<'_>) {
-        self.run(0..self.groups.len(), worker, |_| {});
+        self.run(None, 0..self.groups.len(), worker, |_| {});
     }
 
     /// Ends the run: its outputs can be read unless it failed.
     pub(super) fn end(self) -> Result<(), DeviceError> {
-        *self.others = Some(self.plan.other_outputs(self.name, self.memory)?);
+        let others = self.plan.other_outputs(self.name, self.memory);
+        self.parts.map_or(Ok(()), |parts| parts.end(self.name))?;
+        *self.others = Some(others?);
         Ok(())
     }
+}
+
+/// The batch of a model whose steps compute each of its entries by itself.
+fn batch_of(model: &CpuModel, graph: &OptimizedGraph, shapes: &[Vec<usize>]) -> Option<usize> {
+    let &batch = shapes.first()?.first()?;
+    if shapes.iter().any(|shape| shape.first() != Some(&batch)) {
+        return None;
+    }
+    // What holds for parts of one size holds for those of others.
+    let count = (2..=batch / LEAST_ENTRIES).find(|count| batch.is_multiple_of(*count))?;
+    let part = model.specialise(&part_shapes(shapes, count)).ok()?;
+    is_part(&part, graph, count).then_some(batch)
+}
+
+/// The shapes of inputs for one of so many parts.
+fn part_shapes(shapes: &[Vec<usize>], count: usize) -> Vec<Vec<usize>> {
+    let mut shapes = shapes.to_vec();
+    shapes.iter_mut().filter_map(|shape| shape.first_mut()).for_each(|batch| *batch /= count);
+    shapes
 }

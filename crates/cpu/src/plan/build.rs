@@ -16,7 +16,7 @@ use super::segment_uses::SegmentUses;
 use super::select::select;
 use super::site::{Selected, Site};
 use super::slot::{Operand, Slot, is_dense};
-use super::{ExecutionPlan, Step};
+use super::{ExecutionPlan, PlacedValue, Step};
 use crate::Isa;
 use crate::weights::WeightStore;
 
@@ -29,20 +29,46 @@ pub(super) struct Draft {
     pub(super) outputs: Vec<Option<ValueId>>,
 }
 
+/// What a plan is built with.
+#[derive(Clone, Copy)]
+pub(crate) struct Planning<'a> {
+    pub(crate) weights: &'a WeightStore,
+    pub(crate) isa: Isa,
+    pub(crate) workers: usize,
+    /// Which kernels were found to be fastest, where any were tried.
+    pub(crate) choices: Option<&'a dyn KernelChoices>,
+}
+
 /// Builds the plan. Constants that kernels have packed are released as soon as they are.
-pub(crate) fn build(
+pub(crate) fn build(graph: OptimizedGraph, planning: &Planning<'_>) -> ExecutionPlan {
+    build_as(graph, None, planning)
+}
+
+/// The plan for [a part of a batch](super::is_part), with the steps of the plan for the whole batch and, where a part has at least
+/// two entries, its bits.
+pub(crate) fn build_part(
+    part: OptimizedGraph,
+    whole: &OptimizedGraph,
+    planning: &Planning<'_>,
+) -> ExecutionPlan {
+    build_as(part, Some(whole), planning)
+}
+
+/// Kernels are chosen as for the whole batch, where the graph is for a part of that.
+fn build_as(
     mut graph: OptimizedGraph,
-    weights: &WeightStore,
-    isa: Isa,
-    workers: usize,
-    choices: Option<&dyn KernelChoices>,
+    whole: Option<&OptimizedGraph>,
+    &Planning { weights, isa, workers, choices }: &Planning<'_>,
 ) -> ExecutionPlan {
     let mut report = ExecutionReport { rewrites: graph.applied().to_vec(), ..Default::default() };
     let mut drafts = Vec::new();
     let mut views: HashMap<ValueId, ValueId> = HashMap::new();
     let mut readers_left = reader_counts(&graph);
     let mut chunking = Chunking::of(&graph);
-    let cut = cut_nodes(&graph, chunking.as_ref());
+    let cut = match whole {
+        Some(whole) => cut_nodes(whole, Chunking::of(whole).as_ref()),
+        None => cut_nodes(&graph, chunking.as_ref()),
+    };
     for (node_index, node) in graph.graph().nodes().to_vec().into_iter().enumerate() {
         let flops = flops(&node, &graph);
         report.flops += flops;
@@ -53,14 +79,15 @@ pub(crate) fn build(
         }
         settle(&node, &graph);
         let facts = graph.facts();
-        let whole = Site { node: &node, graph: &graph, facts, weights, isa, workers, choices };
-        let for_chunk = chunking
-            .as_ref()
-            .filter(|_| cut[node_index])
-            .and_then(|chunking| select(&Site { facts: &chunking.facts, ..whole }));
+        let deciding = whole.map_or(facts, OptimizedGraph::facts);
+        let site =
+            Site { node: &node, graph: &graph, facts, deciding, weights, isa, workers, choices };
+        let for_chunk = chunking.as_ref().filter(|_| cut[node_index]).and_then(|chunking| {
+            select(&Site { facts: &chunking.facts, deciding: &chunking.facts, ..site })
+        });
         let is_cut = for_chunk.is_some();
         let Selected { kernel, reads } =
-            for_chunk.or_else(|| select(&whole)).unwrap_or_else(|| Selected {
+            for_chunk.or_else(|| select(&site)).unwrap_or_else(|| Selected {
                 kernel: Box::new(ReferenceStep::new(&node)),
                 reads: (0..node.inputs.len()).collect(),
             });
@@ -238,6 +265,19 @@ fn place(
         let chunk_stride = if is_whole { 0 } else { fact.element_count().unwrap_or(0) };
         Operand { slot, fact, chunk_stride }
     };
+    let is_given = |id: ValueId| {
+        matches!(slots.get(&id), Some(Slot::Output(_)))
+            || copies.iter().any(|(copied, _)| root(*copied) == id)
+    };
+    let lasting = drafts.iter().flat_map(|draft| draft.outputs.iter().flatten().copied());
+    let mut values: Vec<PlacedValue> = lasting
+        .filter(|id| !uses.is_local(*id))
+        .filter_map(|id| {
+            let Range { start, end } = uses.span(id)?;
+            let needed = start..if is_given(id) { usize::MAX } else { end };
+            Some(PlacedValue { operand: operand(id, false), needed })
+        })
+        .collect();
     let mut steps: Vec<Step> = drafts
         .into_iter()
         .map(|draft| Step {
@@ -266,6 +306,8 @@ fn place(
             kernel: kernel.name(),
             flops: 0,
         });
+        let operand_of_copy = output.clone();
+        values.push(PlacedValue { operand: operand_of_copy, needed: steps.len()..usize::MAX });
         segments.push((steps.len()..steps.len() + 1, 1));
         steps.push(Step {
             kernel,
@@ -277,5 +319,5 @@ fn place(
         .iter()
         .map(|&id| (graph.graph().value(id).name.clone(), graph.fact(id).clone()))
         .collect();
-    ExecutionPlan { steps, segments, inputs, outputs, heap_slots, report }
+    ExecutionPlan { steps, segments, inputs, outputs, values, heap_slots, report }
 }

@@ -70,7 +70,7 @@ impl Chunking {
 }
 
 /// True for operators that never mix entries of their first axis.
-fn is_separable(node: &Node, graph: &OptimizedGraph) -> bool {
+pub(super) fn is_separable(node: &Node, graph: &OptimizedGraph) -> bool {
     let rank = || node.output().and_then(|id| graph.fact(id).rank()).unwrap_or(0);
     if node.is::<Binary>().is_some() {
         // A constant may be spread over the batch, but must not have entries of its own for each image.

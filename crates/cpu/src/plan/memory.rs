@@ -77,6 +77,18 @@ impl<'run> Memory<'run> {
         }
     }
 
+    /// Writes one of several equal parts of a dense operand, one after another.
+    ///
+    /// # Safety
+    ///
+    /// Nothing else reads or writes this part meanwhile.
+    pub(crate) unsafe fn write_part(&self, operand: &Operand, number: usize, elements: &[f32]) {
+        let target = self.write(operand, 0);
+        // SAFETY: the caller's promise.
+        unsafe { target.slice_mut(number * elements.len(), elements.len()) }
+            .copy_from_slice(elements);
+    }
+
     /// A value of any kind, copied out of the arena where it lies there.
     pub(crate) fn value(&self, operand: &Operand) -> Result<Value, OperatorError> {
         match &operand.slot {

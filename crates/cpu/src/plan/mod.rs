@@ -7,6 +7,7 @@ mod executable;
 mod kernel;
 mod memory;
 mod operators;
+mod parts;
 mod reference_step;
 mod segment_uses;
 mod select;
@@ -14,14 +15,17 @@ mod site;
 mod slot;
 mod steps;
 
-pub(crate) use build::{build, let_go};
+pub(crate) use build::{Planning, build, build_part, let_go};
 pub(crate) use executable::{CpuExecutable, Run};
 pub(crate) use memory::Memory;
 pub(crate) use operators::fused_operators;
+pub(crate) use parts::is_part;
+pub(crate) use slot::Operand;
 pub(crate) use steps::StepGroup;
 
+use std::ops::Range;
+
 use kernel::Kernel;
-use slot::Operand;
 use weft_ir::Fact;
 
 /// Plans within all of these limits take about as long as it takes to wake a thread, and run on the caller's.
@@ -37,6 +41,13 @@ pub(crate) struct Step {
     outputs: Vec<Option<Operand>>,
 }
 
+/// A value that is there when the group of steps has ended that makes it.
+struct PlacedValue {
+    operand: Operand,
+    /// From the step that makes it up to and including the last that reads it, or for ever where it is given back.
+    needed: Range<usize>,
+}
+
 /// The steps of one model at fixed shapes, in order.
 pub(crate) struct ExecutionPlan {
     steps: Vec<Step>,
@@ -46,6 +57,8 @@ pub(crate) struct ExecutionPlan {
     inputs: Vec<(String, Fact)>,
     /// The graph's outputs.
     outputs: Vec<Operand>,
+    /// In the order of the steps that make them.
+    values: Vec<PlacedValue>,
     heap_slots: usize,
     report: weft_device::ExecutionReport,
 }

@@ -26,7 +26,8 @@ pub(crate) fn fused_operators(
             continue;
         }
         let facts = graph.facts();
-        let whole = Site { node, graph, facts, weights, isa, workers, choices: None };
+        let whole =
+            Site { node, graph, facts, deciding: facts, weights, isa, workers, choices: None };
         let for_chunk = chunking
             .as_ref()
             .filter(|_| is_cut)

@@ -58,6 +58,11 @@ impl SegmentUses {
         self.uses.get(&id).is_some_and(|entry| entry.is_local)
     }
 
+    /// The step that makes a value, and the last that reads it.
+    pub(super) fn span(&self, id: ValueId) -> Option<Range<usize>> {
+        self.uses.get(&id).map(|entry| entry.first_step..entry.last_step)
+    }
+
     /// From when to when a value of this size needs its memory. A value that crosses a segment's border needs it while
     /// any chunk of that segment runs.
     pub(super) fn lifetime(&self, id: ValueId, size_bytes: usize) -> Lifetime {

@@ -18,6 +18,8 @@ pub(crate) struct Site<'a> {
     pub(crate) graph: &'a OptimizedGraph,
     /// What is known of the values: of the whole batch, or of one chunk of it.
     pub(crate) facts: &'a Facts,
+    /// By these a candidate is chosen, so that a chunk's sums are cut as those of the whole batch are.
+    pub(crate) deciding: &'a Facts,
     pub(crate) weights: &'a WeightStore,
     pub(crate) isa: Isa,
     pub(crate) workers: usize,
@@ -77,6 +79,11 @@ impl<'a> Site<'a> {
             None => BoundInput::Absent,
             Some(_) => self.constant(index).map_or(BoundInput::Computed, BoundInput::Constant),
         })
+    }
+
+    /// The same node as candidates are chosen for it.
+    pub(crate) fn as_decided(&self) -> Self {
+        Self { facts: self.deciding, ..*self }
     }
 
     /// The name of the candidate that was found to be fastest.

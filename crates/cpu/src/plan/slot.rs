@@ -32,6 +32,11 @@ pub(crate) struct Operand {
 }
 
 impl Operand {
+    /// True where it lies in the arena, in an output, or in a dense input or constant.
+    pub(crate) fn is_dense(&self) -> bool {
+        is_dense(&self.fact)
+    }
+
     /// The number of elements, for values of known shape.
     pub(crate) fn len(&self) -> usize {
         self.fact.element_count().unwrap_or(0)

@@ -83,6 +83,13 @@ impl ExecutionPlan {
         }
     }
 
+    /// What is made before a step and needed from it on, in the same order in all plans of one graph.
+    pub(crate) fn carried(&self, step: usize) -> impl Iterator<Item = &Operand> {
+        let is_carried = move |needed: &Range<usize>| needed.start < step && step <= needed.end;
+        let carried = self.values.iter().filter(move |value| is_carried(&value.needed));
+        carried.map(|value| &value.operand)
+    }
+
     /// After a run: the outputs that lie elsewhere than in the memory for outputs, or why the run failed.
     pub(crate) fn other_outputs(
         &self,

@@ -24,6 +24,10 @@ use model::{MixedModel, Part};
 /// Partitions that are kept though no schedule uses them.
 const MAX_IDLE_PARTITIONS: usize = 96;
 
+/// What putting chunks together takes, in microseconds: the wait for the last of them, and the copies.
+const JOINING_US: f64 = 3.0;
+const JOINING_BYTES_PER_US: f64 = 0.5e6;
+
 /// Models with memory of their own, any steps of which can run on any partition.
 pub(crate) struct CudaMix {
     // What was recorded is dropped before what it was recorded from.
@@ -213,10 +217,11 @@ impl Mix for CudaMix {
         self.models[model].can_chunk(chunks)
     }
 
-    /// What steps from each on need of those before it.
-    fn carried_bytes(&self, model: usize) -> Vec<usize> {
+    /// By what steps from each on need of those before it.
+    fn joining_us(&self, model: usize) -> Vec<f64> {
         let mixed = &self.models[model];
-        (0..mixed.step_count()).map(|step| mixed.carried_bytes(step)).collect()
+        let us = |step| JOINING_US + mixed.carried_bytes(step) as f64 / JOINING_BYTES_PER_US;
+        (0..mixed.step_count()).map(us).collect()
     }
 
     /// Each by itself.

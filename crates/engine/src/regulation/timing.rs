@@ -18,14 +18,6 @@ const TIMED_UNITS: [u32; 7] = [1, 2, 3, 4, 6, 8, 11];
 const CHUNKS: [u32; 3] = [2, 4, 8];
 const CHUNK_UNITS: [u32; 4] = [1, 2, 4, 7];
 
-/// What putting chunks together takes, in microseconds: the wait for the last of them, and the copies.
-const JOINING_US: f64 = 3.0;
-const JOINING_BYTES_PER_US: f64 = 0.5e6;
-
-fn joining_us(carried_bytes: usize) -> f64 {
-    JOINING_US + carried_bytes as f64 / JOINING_BYTES_PER_US
-}
-
 /// What a model is timed in: chunks of its batch, each on so many units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Case {
@@ -115,8 +107,7 @@ impl Timing {
         let unit_count = subject.unit_count();
         let mut models = Vec::with_capacity(self.timed.len());
         for (place, timed) in self.timed.iter().enumerate() {
-            let carried = subject.mix.carried_bytes(place);
-            let joining_us: Vec<f64> = carried.into_iter().map(joining_us).collect();
+            let joining_us = subject.mix.joining_us(place);
             let name = &subject.models[place].name;
             models.push(MixModel::new(name, timed, &joining_us, unit_count)?);
         }

@@ -74,8 +74,8 @@ impl Mix for WatchedMix {
         self.chunked_step_us.is_some() && chunks == 2 || self.mix.can_chunk(model, chunks)
     }
 
-    fn carried_bytes(&self, model: usize) -> Vec<usize> {
-        self.mix.carried_bytes(model)
+    fn joining_us(&self, model: usize) -> Vec<f64> {
+        self.mix.joining_us(model)
     }
 
     fn time_steps_us(

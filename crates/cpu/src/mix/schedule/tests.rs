@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -123,6 +124,39 @@ proptest! {
 }
 
 #[test]
+fn what_is_computed_at_once_follows_all_chunks_and_chunks_follow_the_segment_before() {
+    let chunks = |shares: &[&[usize]]| {
+        let shares = shares.iter().map(|cores| cores.iter().copied().collect());
+        Some(MixChunks { count: 3, until: 3, shares: shares.collect() })
+    };
+    let segments = [
+        MixSegment { chunks: chunks(&[&[0], &[1, 2]]), ..segment(0, 0..2, &[0, 1, 2], &[]) },
+        MixSegment { chunks: chunks(&[&[2]]), ..segment(0, 2..4, &[1, 2], &[]) },
+    ];
+    let schedule = schedule(&segments, &[4]).unwrap();
+    assert_eq!(schedule.parts(0), 3);
+    let pool = pool();
+    for _ in 0..100 {
+        let log = std::sync::Mutex::new(Vec::new());
+        let ran = schedule.run(&pool, |segment, worker| {
+            worker.barrier();
+            if worker.index() == 0 {
+                let number = segment.part.map(|part| (part.number, part.is_last));
+                log.lock().unwrap().push((segment.steps.clone(), number));
+            }
+        });
+        ran.unwrap();
+        let mut log = log.into_inner().unwrap();
+        // The first chunks are on cores of their own, in any order but that of those on the same.
+        let place =
+            |number| log.iter().position(|it| *it == (0..2, Some((number, false)))).unwrap();
+        assert!(place(0) < place(2) && place(0).max(place(1)).max(place(2)) == 2, "{log:?}");
+        let rest = [(2..3, Some((0, true))), (2..3, Some((1, true))), (2..3, Some((2, true)))];
+        assert_eq!(log.split_off(3), [&rest[..], &[(3..4, None)]].concat());
+    }
+}
+
+#[test]
 fn cores_that_change_hands_at_every_step_do_so_without_end() {
     in_time(|| {
         let steps = 16;
@@ -186,7 +220,10 @@ fn a_panic_ends_the_run_for_those_who_wait_and_the_next_run_is_whole() {
 #[test]
 fn schedules_that_cannot_be_run_are_refused_and_say_why() {
     let whole = || segment(0, 0..2, &[0], &[]);
-    let chunks = Some(MixChunks { count: 2, until: 1, shares: vec![UnitSet::first(1)] });
+    let first = || segment(0, 0..1, &[0], &[]);
+    let chunks = |count, until, core| {
+        Some(MixChunks { count, until, shares: vec![UnitSet::from_iter([core])] })
+    };
     for (segments, why) in [
         (vec![], "no segments"),
         (vec![segment(2, 0..1, &[0], &[])], "model 2, which there is not"),
@@ -198,7 +235,13 @@ fn schedules_that_cannot_be_run_are_refused_and_say_why() {
         (vec![segment(0, 0..2, &[], &[])], "at least one unit"),
         (vec![segment(0, 0..2, &[0, CORES], &[])], "unit 3 does not exist"),
         (vec![segment(0, 0..2, &[0], &[0])], "segment 0 waits for segment 0"),
-        (vec![MixSegment { chunks, ..whole() }], "segment 0 is in chunks"),
+        (vec![MixSegment { chunks: chunks(1, 1, 0), ..whole() }], "segment 0 has 1 chunks"),
+        (vec![MixSegment { chunks: chunks(2, 3, 0), ..whole() }], "2 chunks until step 3 of 2"),
+        (vec![MixSegment { chunks: chunks(2, 1, 1), ..whole() }], "units that are not its own"),
+        (
+            vec![MixSegment { chunks: chunks(2, 1, 0), ..first() }, segment(0, 1..2, &[0], &[])],
+            "segment 1 is in other chunks",
+        ),
         (vec![MixSegment { is_filler: true, ..whole() }], "segment 0 fills"),
         (vec![segment(0, 0..2, &[0], &[1]), segment(1, 0..1, &[1], &[])], "waits for segment 1"),
     ] {

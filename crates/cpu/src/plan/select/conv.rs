@@ -44,9 +44,11 @@ pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
     let Product::Conv(problem) = operator.product else { return None };
     let weights = site.constant_f32s(1)?;
     let bias = site.constant_f32s(2);
-    let usual = ConvCandidate::choose(&problem, site.isa, site.workers).ok()?;
-    let chosen = site.chosen(&operator);
-    let candidate = chosen.and_then(|name| ConvCandidate::named(&name, &problem)).unwrap_or(usual);
+    let decided = fused_operator(&site.as_decided())?;
+    let Product::Conv(deciding) = decided.product else { return None };
+    let usual = ConvCandidate::choose(&deciding, site.isa, site.workers).ok()?;
+    let chosen = site.chosen(&decided);
+    let candidate = chosen.and_then(|name| ConvCandidate::named(&name, &deciding)).unwrap_or(usual);
     let packing = candidate.packing(&problem, site.isa);
     let packed = site.weights.get_or_pack(weights, packing, || {
         ConvWeights::pack(&candidate, &problem, weights, site.isa).ok()

@@ -44,7 +44,7 @@ pub(super) fn select(site: &Site<'_>) -> Option<Selected> {
     let bias = site.constant_f32s(2).map(<[f32]>::to_vec);
     let transpose_right = site.operator::<FusedMatMul>()?.transpose_right;
     let order = if transpose_right { WeightOrder::NByK } else { WeightOrder::KByN };
-    let chosen = site.chosen(&operator);
+    let chosen = site.chosen(&fused_operator(&site.as_decided())?);
     let parameters = chosen.and_then(|name| Candidate::linear_named(&name)).unwrap_or_default();
     let width = parameters.width;
     let packing = format!("matrix {depth}x{columns} {order:?} {width:?} {}", site.isa.name());
