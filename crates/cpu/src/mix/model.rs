@@ -109,14 +109,11 @@ impl MixedModel {
             return Err(self.failed(&format!("{count} parts of its batch have other steps")));
         }
         let plan = build_part(part, &whole, &kernels.planning(model));
-        let mut parts = Parts::new(plan, count).map_err(|error| self.failed(&error.to_string()))?;
+        let parts = Parts::new(plan, count).map_err(|error| self.failed(&error.to_string()))?;
         let steps = |groups: &[StepGroup]| -> Vec<Range<usize>> {
             groups.iter().map(|(steps, _)| steps.clone()).collect()
         };
         assert_eq!(steps(parts.groups()), steps(&self.groups), "steps are cut as for the whole");
-        if let Some(inputs) = &self.inputs {
-            parts.write_inputs(inputs).map_err(|error| self.failed(&error.to_string()))?;
-        }
         self.parts.insert(count, parts);
         Ok(())
     }
@@ -156,9 +153,6 @@ impl MixedModel {
     pub(super) fn write_inputs(&mut self, inputs: &[Value]) -> Result<(), DeviceError> {
         let expected = self.plan.inputs().iter().map(|(name, fact)| (name.as_str(), fact));
         check_inputs(self.name(), expected, inputs)?;
-        let mut parts = self.parts.values_mut();
-        let written = parts.try_for_each(|parts| parts.write_inputs(inputs));
-        written.map_err(|error| self.failed(&error.to_string()))?;
         self.inputs = Some(inputs.to_vec());
         Ok(())
     }
@@ -185,12 +179,13 @@ impl MixedModel {
             return Err(self.failed("its inputs were not written"));
         }
         let inputs = self.inputs.as_deref().unwrap_or_default();
+        let memory = self.plan.memory(&mut self.arena, inputs, &mut self.outputs);
         Ok(RunningModel {
             name: self.member.model.name(),
             plan: &self.plan,
             groups: &self.groups,
-            parts: self.parts.get_mut(&parts).map(Parts::begin),
-            memory: self.plan.memory(&mut self.arena, inputs, &mut self.outputs),
+            parts: self.parts.get_mut(&parts).map(|parts| parts.begin(&memory)),
+            memory,
             others: &mut self.others,
         })
     }

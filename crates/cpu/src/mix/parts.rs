@@ -1,9 +1,8 @@
-//! A model's batch in equal parts, each computed by itself in memory of its own.
+//! A model's batch in equal parts, each computed by itself in an arena of its own.
 
 use std::ops::Range;
 
 use weft_device::DeviceError;
-use weft_ir::{OperatorError, Value};
 
 use crate::plan::{ExecutionPlan, Memory, StepGroup};
 use crate::{AlignedBuffer, AllocationError, Worker};
@@ -12,24 +11,15 @@ use crate::{AlignedBuffer, AllocationError, Worker};
 pub(super) struct Parts {
     plan: ExecutionPlan,
     groups: Vec<StepGroup>,
-    memories: Vec<PartMemory>,
-}
-
-struct PartMemory {
-    arena: AlignedBuffer,
-    inputs: Vec<Value>,
-    outputs: Vec<Vec<f32>>,
+    arenas: Vec<AlignedBuffer>,
 }
 
 impl Parts {
     /// So many parts, which have this plan.
     pub(super) fn new(plan: ExecutionPlan, count: usize) -> Result<Self, AllocationError> {
-        let memory = |_| {
-            let arena = AlignedBuffer::zeroed(plan.arena_elements())?;
-            Ok(PartMemory { arena, inputs: Vec::new(), outputs: plan.fresh_outputs() })
-        };
-        let memories = (0..count).map(memory).collect::<Result<_, _>>()?;
-        Ok(Self { groups: plan.smallest_groups(), plan, memories })
+        let arenas = (0..count).map(|_| AlignedBuffer::zeroed(plan.arena_elements()));
+        let arenas = arenas.collect::<Result<_, _>>()?;
+        Ok(Self { groups: plan.smallest_groups(), plan, arenas })
     }
 
     /// How its steps run together.
@@ -37,30 +27,14 @@ impl Parts {
         &self.groups
     }
 
-    /// Sets what the parts read, each its entries of what the whole batch reads.
-    pub(super) fn write_inputs(&mut self, inputs: &[Value]) -> Result<(), OperatorError> {
-        let count = self.memories.len();
-        for (number, memory) in self.memories.iter_mut().enumerate() {
-            let part = |input: &Value| {
-                let tensor = input.tensor().ok_or_else(|| {
-                    OperatorError::Invalid("an input that is no tensor has no parts".into())
-                })?;
-                let each = tensor.shape().first().copied().unwrap_or(0) / count;
-                tensor.entries(number * each..(number + 1) * each).map(Value::Tensor)
-            };
-            memory.inputs = inputs.iter().map(part).collect::<Result<_, _>>()?;
-        }
-        Ok(())
-    }
-
-    /// Begins a run of all of them.
-    pub(super) fn begin(&mut self) -> RunningParts<'_> {
-        let Self { plan, groups, memories } = self;
-        let memories = memories.iter_mut();
-        let memories = memories
-            .map(|PartMemory { arena, inputs, outputs }| plan.memory(arena, inputs, outputs))
-            .collect();
-        RunningParts { plan, groups, memories }
+    /// Begins a run of all of them beside that of the whole batch.
+    pub(super) fn begin<'run>(&'run mut self, whole: &Memory<'run>) -> RunningParts<'run> {
+        let Self { plan, groups, arenas } = self;
+        let count = arenas.len();
+        let arenas = arenas.iter_mut().enumerate();
+        let memories =
+            arenas.map(|(number, arena)| plan.memory_of_part(whole, arena, (number, count)));
+        RunningParts { plan, groups, memories: memories.collect() }
     }
 }
 

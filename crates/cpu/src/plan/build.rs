@@ -265,16 +265,13 @@ fn place(
         let chunk_stride = if is_whole { 0 } else { fact.element_count().unwrap_or(0) };
         Operand { slot, fact, chunk_stride }
     };
-    let is_given = |id: ValueId| {
-        matches!(slots.get(&id), Some(Slot::Output(_)))
-            || copies.iter().any(|(copied, _)| root(*copied) == id)
-    };
-    let lasting = drafts.iter().flat_map(|draft| draft.outputs.iter().flatten().copied());
-    let mut values: Vec<PlacedValue> = lasting
-        .filter(|id| !uses.is_local(*id))
+    let is_copied = |id: ValueId| copies.iter().any(|(copied, _)| root(*copied) == id);
+    let made = drafts.iter().flat_map(|draft| draft.outputs.iter().flatten().copied());
+    let values = made
+        .filter(|id| !uses.is_local(*id) && !matches!(slots.get(id), Some(Slot::Output(_))))
         .filter_map(|id| {
             let Range { start, end } = uses.span(id)?;
-            let needed = start..if is_given(id) { usize::MAX } else { end };
+            let needed = start..if is_copied(id) { usize::MAX } else { end };
             Some(PlacedValue { operand: operand(id, false), needed })
         })
         .collect();
@@ -306,8 +303,6 @@ fn place(
             kernel: kernel.name(),
             flops: 0,
         });
-        let operand_of_copy = output.clone();
-        values.push(PlacedValue { operand: operand_of_copy, needed: steps.len()..usize::MAX });
         segments.push((steps.len()..steps.len() + 1, 1));
         steps.push(Step {
             kernel,

@@ -11,6 +11,8 @@ use crate::SharedOutput;
 pub(crate) struct Memory<'run> {
     arena: SharedOutput<'run, f32>,
     inputs: &'run [Value],
+    /// Which of how many equal parts of the inputs' first axis it is for.
+    part: (usize, usize),
     outputs: Vec<SharedOutput<'run, f32>>,
     heap: Vec<Mutex<Option<Value>>>,
     failure: OnceLock<GraphError>,
@@ -26,7 +28,30 @@ impl<'run> Memory<'run> {
         Self {
             arena: SharedOutput::new(arena),
             inputs,
+            part: (0, 1),
             outputs: outputs.into_iter().map(SharedOutput::new).collect(),
+            heap: (0..heap_slots).map(|_| Mutex::new(None)).collect(),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// The memory of a run of one of so many equal parts of the batch: its entries of the same inputs and outputs, and an arena of
+    /// its own.
+    pub(crate) fn of_part(
+        &self,
+        arena: &'run mut [f32],
+        (number, count): (usize, usize),
+        heap_slots: usize,
+    ) -> Self {
+        let own = |output: &SharedOutput<'run, f32>| {
+            let each = output.len() / count;
+            output.part(number * each, each)
+        };
+        Self {
+            arena: SharedOutput::new(arena),
+            inputs: self.inputs,
+            part: (number, count),
+            outputs: self.outputs.iter().map(own).collect(),
             heap: (0..heap_slots).map(|_| Mutex::new(None)).collect(),
             failure: OnceLock::new(),
         }
@@ -58,7 +83,10 @@ impl<'run> Memory<'run> {
             // SAFETY: an output is written by the one step that produces it, and read only by later ones.
             Slot::Output(index) => unsafe { self.outputs[*index].slice(start, len) },
             Slot::Input(index) => {
-                dense(self.inputs[*index].tensor()).get(start..start + len).unwrap_or(&[])
+                let all = dense(self.inputs[*index].tensor());
+                let (number, count) = self.part;
+                let start = all.len() / count * number + start;
+                all.get(start..start + len).unwrap_or(&[])
             }
             Slot::Constant(tensor) => dense(Some(tensor)),
             Slot::Heap(_) => &[],
@@ -92,7 +120,7 @@ impl<'run> Memory<'run> {
     /// A value of any kind, copied out of the arena where it lies there.
     pub(crate) fn value(&self, operand: &Operand) -> Result<Value, OperatorError> {
         match &operand.slot {
-            Slot::Input(index) => reshaped(self.inputs[*index].clone(), operand),
+            Slot::Input(index) => reshaped(self.own_entries(&self.inputs[*index])?, operand),
             Slot::Constant(tensor) => Ok(tensor.clone().into()),
             Slot::Heap(index) => {
                 self.heap[*index].lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(
@@ -103,6 +131,18 @@ impl<'run> Memory<'run> {
                 let shape = operand.fact.shape().unwrap_or_default();
                 Ok(Tensor::from_vec(shape, self.read(operand, 0).to_vec())?.into())
             }
+        }
+    }
+
+    /// Those of an input that the run is for.
+    fn own_entries(&self, input: &Value) -> Result<Value, OperatorError> {
+        let (number, count) = self.part;
+        match input {
+            Value::Tensor(tensor) if count > 1 => {
+                let each = tensor.shape().first().map_or(0, |entries| entries / count);
+                Ok(tensor.entries(number * each..(number + 1) * each)?.into())
+            }
+            other => Ok(other.clone()),
         }
     }
 

@@ -41,10 +41,10 @@ pub(crate) struct Step {
     outputs: Vec<Option<Operand>>,
 }
 
-/// A value that is there when the group of steps has ended that makes it.
+/// A value, but for outputs, that is there when the group of steps has ended that makes it.
 struct PlacedValue {
     operand: Operand,
-    /// From the step that makes it up to and including the last that reads it, or for ever where it is given back.
+    /// From the step that makes it up to and including the last that reads it.
     needed: Range<usize>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct ExecutionPlan {
     inputs: Vec<(String, Fact)>,
     /// The graph's outputs.
     outputs: Vec<Operand>,
-    /// In the order of the steps that make them.
+    /// In the order in which steps make them.
     values: Vec<PlacedValue>,
     heap_slots: usize,
     report: weft_device::ExecutionReport,

@@ -58,6 +58,16 @@ impl ExecutionPlan {
         Memory::new(arena, inputs, outputs, self.heap_slots)
     }
 
+    /// The memory of one of so many equal parts of the batch, which has this plan, beside that of the whole.
+    pub(crate) fn memory_of_part<'run>(
+        &self,
+        whole: &Memory<'run>,
+        arena: &'run mut [f32],
+        part: (usize, usize),
+    ) -> Memory<'run> {
+        whole.of_part(arena, part, self.heap_slots)
+    }
+
     /// Runs groups of steps; all workers that take part make the same call. The first calls `after_step` after each step.
     pub(crate) fn run_groups(
         &self,
@@ -83,7 +93,7 @@ impl ExecutionPlan {
         }
     }
 
-    /// What is made before a step and needed from it on, in the same order in all plans of one graph.
+    /// What is made before a step and needed from it on besides outputs, in the same order in all plans of one graph.
     pub(crate) fn carried(&self, step: usize) -> impl Iterator<Item = &Operand> {
         let is_carried = move |needed: &Range<usize>| needed.start < step && step <= needed.end;
         let carried = self.values.iter().filter(move |value| is_carried(&value.needed));
