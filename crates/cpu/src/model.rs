@@ -3,7 +3,11 @@
 use weft_device::{DeviceError, LoadedModel};
 use weft_ir::{Graph, OptimizedGraph};
 
+use crate::plan::is_part;
 use crate::weights::WeightStore;
+
+/// The fewest entries of a part of a batch: products of one row add in another order than those of several.
+const LEAST_ENTRIES: usize = 2;
 
 /// A loaded model. The graph's own weights stay views of the model file.
 pub(crate) struct CpuModel {
@@ -26,6 +30,30 @@ impl CpuModel {
             source: Box::new(source),
         })
     }
+
+    /// The graph for one of so many equal parts of the batch, where it computes in parts what `whole` does at once, which is the
+    /// graph for these shapes.
+    pub(crate) fn part(
+        &self,
+        whole: &OptimizedGraph,
+        shapes: &[Vec<usize>],
+        count: usize,
+    ) -> Option<OptimizedGraph> {
+        if !can_divide(shapes, count) {
+            return None;
+        }
+        let mut own = shapes.to_vec();
+        own.iter_mut().for_each(|shape| shape[0] /= count);
+        let part = self.graph.specialise(&own).ok()?;
+        is_part(&part, whole, count).then_some(part)
+    }
+}
+
+/// Whether inputs of these shapes have a batch of so many equal parts, each of which has enough entries.
+pub(crate) fn can_divide(shapes: &[Vec<usize>], count: usize) -> bool {
+    let batch = shapes.first().and_then(|shape| shape.first());
+    let is_enough = |batch: &usize| batch.is_multiple_of(count) && batch / count >= LEAST_ENTRIES;
+    count > 0 && batch.is_some_and(is_enough) && shapes.iter().all(|shape| shape.first() == batch)
 }
 
 impl LoadedModel for CpuModel {

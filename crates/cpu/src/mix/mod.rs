@@ -5,7 +5,6 @@ mod at_once;
 mod draft;
 mod ends;
 mod model;
-mod parts;
 mod schedule;
 
 use std::sync::{Arc, Mutex, PoisonError};

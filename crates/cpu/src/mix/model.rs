@@ -4,19 +4,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use weft_device::{DeviceError, KernelChoices, MixMember, check_inputs};
+use weft_device::{DeviceError, KernelChoices, MixMember};
 use weft_ir::{OptimizedGraph, Value};
 
 use super::draft::Part;
-use super::parts::{Parts, RunningParts};
-use crate::model::CpuModel;
+use crate::model::{CpuModel, can_divide};
 use crate::plan::{
-    ExecutionPlan, Memory, Operand, Planning, Run, StepGroup, build, build_part, is_part, let_go,
+    ExecutionPlan, Memory, Parts, Planning, Run, RunningParts, StepGroup, build, build_part, let_go,
 };
 use crate::{AlignedBuffer, Isa, Pool, Worker};
-
-/// The fewest entries of a part: products of one row add in another order than those of several.
-const LEAST_ENTRIES: usize = 2;
 
 /// What putting parts together takes, in microseconds: the wait for the last of them, and the copies.
 const JOINING_US: f64 = 5.0;
@@ -41,10 +37,10 @@ impl Kernels {
 pub(super) struct MixedModel {
     member: MixMember,
     plan: ExecutionPlan,
-    /// Absent where its steps do not compute each entry of a batch by itself.
-    batch: Option<usize>,
-    /// By how many there are.
-    parts: HashMap<usize, Parts>,
+    /// In how many parts its batch can be computed, each with the bits that it has in the whole.
+    part_counts: Vec<usize>,
+    /// By how many there are, with the arena of each.
+    parts: HashMap<usize, (Parts, Vec<AlignedBuffer>)>,
     /// What schedules know as its steps.
     groups: Vec<StepGroup>,
     arena: AlignedBuffer,
@@ -60,7 +56,7 @@ impl MixedModel {
         let MixMember { model, shapes } = member;
         let model = CpuModel::of(&**model)?;
         let graph = model.specialise(shapes)?;
-        let batch = batch_of(model, &graph, shapes);
+        let part_counts = part_counts(model, &graph, shapes);
         // Weights that rewrites have changed were copied; packing reads the others again, one after another.
         model.graph.values().iter().filter_map(|of| of.constant.as_ref()).for_each(let_go);
         let plan = build(graph, &kernels.planning(model));
@@ -71,7 +67,7 @@ impl MixedModel {
             member: member.clone(),
             groups: plan.smallest_groups(),
             outputs: plan.fresh_outputs(),
-            batch,
+            part_counts,
             parts: HashMap::new(),
             arena,
             plan,
@@ -84,10 +80,8 @@ impl MixedModel {
         self.member.model.name()
     }
 
-    /// Whether its batch can be computed in so many parts, each with the bits that it has in the whole.
     pub(super) fn can_chunk(&self, count: usize) -> bool {
-        let is_equal = |batch: usize| batch.is_multiple_of(count) && batch / count >= LEAST_ENTRIES;
-        count == 1 || count > 1 && self.batch.is_some_and(is_equal)
+        count == 1 || self.part_counts.contains(&count)
     }
 
     /// Makes the plan and the memory for so many parts of the batch, unless they are there.
@@ -99,22 +93,21 @@ impl MixedModel {
         if count == 1 || self.parts.contains_key(&count) {
             return Ok(());
         }
-        if !self.can_chunk(count) {
-            return Err(self.failed(&format!("its batch is not computed in {count} chunks")));
-        }
         let model = CpuModel::of(&*self.member.model)?;
         let whole = model.specialise(&self.member.shapes)?;
-        let part = model.specialise(&part_shapes(&self.member.shapes, count))?;
-        if !is_part(&part, &whole, count) {
-            return Err(self.failed(&format!("{count} parts of its batch have other steps")));
-        }
+        let Some(part) = model.part(&whole, &self.member.shapes, count) else {
+            return Err(self.failed(&format!("its batch is not computed in {count} chunks")));
+        };
         let plan = build_part(part, &whole, &kernels.planning(model));
-        let parts = Parts::new(plan, count).map_err(|error| self.failed(&error.to_string()))?;
+        let arenas = (0..count).map(|_| AlignedBuffer::zeroed(plan.arena_elements()));
+        let arenas = arenas.collect::<Result<_, _>>();
+        let arenas = arenas.map_err(|error| self.failed(&error.to_string()))?;
+        let parts = Parts::new(plan, count);
         let steps = |groups: &[StepGroup]| -> Vec<Range<usize>> {
             groups.iter().map(|(steps, _)| steps.clone()).collect()
         };
         assert_eq!(steps(parts.groups()), steps(&self.groups), "steps are cut as for the whole");
-        self.parts.insert(count, parts);
+        self.parts.insert(count, (parts, arenas));
         Ok(())
     }
 
@@ -133,9 +126,7 @@ impl MixedModel {
 
     /// Refuses to put parts together where later steps read values that are not dense.
     pub(super) fn check_joining(&self, until: usize) -> Result<(), DeviceError> {
-        let step = self.groups.get(until).map(|(steps, _)| steps.start);
-        let mut carried = step.into_iter().flat_map(|step| self.plan.carried(step));
-        match carried.all(Operand::is_dense) {
+        match self.plan.can_join(until, &self.groups) {
             true => Ok(()),
             false => Err(self.failed(&format!("chunks are not put together before step {until}"))),
         }
@@ -151,8 +142,7 @@ impl MixedModel {
     }
 
     pub(super) fn write_inputs(&mut self, inputs: &[Value]) -> Result<(), DeviceError> {
-        let expected = self.plan.inputs().iter().map(|(name, fact)| (name.as_str(), fact));
-        check_inputs(self.name(), expected, inputs)?;
+        self.plan.check_inputs(self.name(), inputs)?;
         self.inputs = Some(inputs.to_vec());
         Ok(())
     }
@@ -180,11 +170,14 @@ impl MixedModel {
         }
         let inputs = self.inputs.as_deref().unwrap_or_default();
         let memory = self.plan.memory(&mut self.arena, inputs, &mut self.outputs);
+        let parts = self.parts.get_mut(&parts).map(|(parts, arenas)| {
+            parts.begin(&memory, arenas.iter_mut().map(|arena| &mut arena[..]))
+        });
         Ok(RunningModel {
             name: self.member.model.name(),
             plan: &self.plan,
             groups: &self.groups,
-            parts: self.parts.get_mut(&parts).map(|parts| parts.begin(&memory)),
+            parts,
             memory,
             others: &mut self.others,
         })
@@ -241,21 +234,12 @@ impl RunningModel<'_> {
     }
 }
 
-/// The batch of a model whose steps compute each of its entries by itself.
-fn batch_of(model: &CpuModel, graph: &OptimizedGraph, shapes: &[Vec<usize>]) -> Option<usize> {
-    let &batch = shapes.first()?.first()?;
-    if shapes.iter().any(|shape| shape.first() != Some(&batch)) {
-        return None;
-    }
+fn part_counts(model: &CpuModel, graph: &OptimizedGraph, shapes: &[Vec<usize>]) -> Vec<usize> {
+    let batch = shapes.first().and_then(|shape| shape.first()).copied().unwrap_or(0);
+    let mut counts = (2..=batch).filter(|count| can_divide(shapes, *count));
     // What holds for parts of one size holds for those of others.
-    let count = (2..=batch / LEAST_ENTRIES).find(|count| batch.is_multiple_of(*count))?;
-    let part = model.specialise(&part_shapes(shapes, count)).ok()?;
-    is_part(&part, graph, count).then_some(batch)
-}
-
-/// The shapes of inputs for one of so many parts.
-fn part_shapes(shapes: &[Vec<usize>], count: usize) -> Vec<Vec<usize>> {
-    let mut shapes = shapes.to_vec();
-    shapes.iter_mut().filter_map(|shape| shape.first_mut()).for_each(|batch| *batch /= count);
-    shapes
+    match counts.next().filter(|first| model.part(graph, shapes, *first).is_some()) {
+        Some(first) => std::iter::once(first).chain(counts).collect(),
+        None => Vec::new(),
+    }
 }

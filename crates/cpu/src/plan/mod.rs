@@ -4,6 +4,8 @@ mod build;
 mod chunks;
 mod copy_step;
 mod executable;
+mod is_part;
+mod join_point;
 mod kernel;
 mod memory;
 mod operators;
@@ -17,9 +19,10 @@ mod steps;
 
 pub(crate) use build::{Planning, build, build_part, let_go};
 pub(crate) use executable::{CpuExecutable, Run};
+pub(crate) use is_part::is_part;
 pub(crate) use memory::Memory;
 pub(crate) use operators::fused_operators;
-pub(crate) use parts::is_part;
+pub(crate) use parts::{Parts, RunningParts};
 pub(crate) use slot::Operand;
 pub(crate) use steps::StepGroup;
 

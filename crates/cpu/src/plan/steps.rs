@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use weft_device::DeviceError;
-use weft_ir::{Fact, Tensor, Value};
+use weft_ir::{Tensor, Value};
 
 use super::ExecutionPlan;
 use super::kernel::Call;
@@ -15,11 +15,6 @@ use crate::Worker;
 pub(crate) type StepGroup = (Range<usize>, usize);
 
 impl ExecutionPlan {
-    /// The required inputs: their names and what they must be.
-    pub(crate) fn inputs(&self) -> &[(String, Fact)] {
-        &self.inputs
-    }
-
     /// The steps in the smallest groups between which a run can change hands: those of several chunks stay together, since
     /// what lies between them is there one chunk at a time.
     pub(crate) fn smallest_groups(&self) -> Vec<StepGroup> {
@@ -56,6 +51,12 @@ impl ExecutionPlan {
     ) -> Memory<'run> {
         let outputs = outputs.iter_mut().map(Vec::as_mut_slice).collect();
         Memory::new(arena, inputs, outputs, self.heap_slots)
+    }
+
+    /// Whether parts of the batch can be put together before a group of steps: all that later steps read is dense.
+    pub(crate) fn can_join(&self, group: usize, groups: &[StepGroup]) -> bool {
+        let step = groups.get(group).map(|(steps, _)| steps.start);
+        step.into_iter().flat_map(|step| self.carried(step)).all(Operand::is_dense)
     }
 
     /// The memory of one of so many equal parts of the batch, which has this plan, beside that of the whole.
