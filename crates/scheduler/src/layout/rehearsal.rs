@@ -46,7 +46,7 @@ impl<'a> Rehearsal<'a> {
         let worth = models.map(|model| model.weight * PRIORITY_WORTH.powi(model.priority.into()));
         let worth: Vec<f64> = worth.collect();
         let arrivals = match rounds {
-            Some(rounds) => rounds.draw(REQUESTS),
+            Some(rounds) => beside(rounds, draw(device, &rounds.left_of(per_s))),
             None => draw(device, per_s),
         };
         let mut arrived = vec![0; device.models.len()];
@@ -135,6 +135,15 @@ fn draw(device: &ServedDevice, per_s: &[f64]) -> Vec<(Span, ModelId)> {
         (Span::from_s(at_s), ModelId(model as u32))
     });
     arrivals.collect()
+}
+
+/// As many arrivals of rounds and of others.
+fn beside(rounds: &RoundLoad, others: Vec<(Span, ModelId)>) -> Vec<(Span, ModelId)> {
+    let mut arrivals = rounds.draw(REQUESTS);
+    arrivals.extend(others);
+    arrivals.sort_unstable();
+    arrivals.truncate(REQUESTS);
+    arrivals
 }
 
 /// What runs in a rehearsal.

@@ -7,7 +7,7 @@ use crate::policy::PartitionId;
 use crate::serving::ReadyMix;
 use crate::time::Span;
 
-/// A load that is nothing but rounds.
+/// Models that are asked in rounds, all of them, and in nothing but rounds. Others come independently of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundLoad {
     /// The models of a round, each once, and how many requests each has.
@@ -35,6 +35,13 @@ impl RoundLoad {
         }
         drawn.sort_unstable();
         drawn
+    }
+
+    /// The rates of the models that are in no round; those of the others are nothing.
+    pub(super) fn left_of(&self, per_s: &[f64]) -> Vec<f64> {
+        let mut left = per_s.to_vec();
+        self.models.iter().for_each(|(model, _)| left[model.index()] = 0.0);
+        left
     }
 
     /// Its mix on a partition that has all units, where there is one.

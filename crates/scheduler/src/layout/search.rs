@@ -39,7 +39,7 @@ pub struct LayoutTask {
     pub spreads: Vec<f64>,
     /// The layout that serves now.
     pub present: Option<Layout>,
-    /// Where requests come in rounds, how; else each model's come independently of the others'.
+    /// Which requests come in rounds, and how; each other model's come independently.
     pub rounds: Option<RoundLoad>,
 }
 

@@ -179,6 +179,27 @@ fn the_late_share_counts_each_request_once_where_the_loss_counts_broken_objectiv
 }
 
 #[test]
+fn rounds_are_rehearsed_beside_independent_requests() {
+    // Every two milliseconds, two that take half of one each; both have two for it.
+    let rounds = RoundLoad {
+        models: vec![(ModelId(0), 1), (ModelId(1), 1)],
+        lag: Span::ZERO,
+        periods: vec![Span::from_us(2000.0)],
+        mixed: None,
+    };
+    let late_share = |rounds_per_s: f64, other_per_s: f64| {
+        let models = vec![serial(500.0, 2000.0), serial(500.0, 2000.0), serial(400.0, 2000.0)];
+        let per_s = [rounds_per_s, rounds_per_s, other_per_s];
+        let rounds = Some(rounds.clone());
+        LayoutTask { rounds, ..task(models, &per_s) }.late_share(&layout(&[UNITS]))
+    };
+    assert_eq!(late_share(500.0, 0.0), 0.0);
+    assert_eq!(late_share(5000.0, 0.0), 0.0, "they come as rounds come");
+    let (few, many) = (late_share(500.0, 200.0), late_share(500.0, 2500.0));
+    assert!(few < 0.02 && many > 0.2, "{few} {many}");
+}
+
+#[test]
 #[ignore = "prints times, which only mean something with optimisation"]
 #[allow(clippy::print_stdout)]
 fn time_of_a_search() {

@@ -32,7 +32,7 @@ const REST: Span = Span::from_nanos(10_000_000_000);
 /// Undisturbed rounds are so many times as long as the quickest few.
 const QUICK_FACTOR: f64 = 2.0;
 
-/// How long a mix that is ready and not used is kept after the last round.
+/// How long what recurred is known after the last round, and a mix is kept that is ready.
 const KEPT: Span = Span::from_nanos(5_000_000_000);
 
 /// Mixes that were regulated to no avail and are not asked for again.
@@ -42,11 +42,18 @@ const MAX_VAIN: usize = 32;
 #[derive(Default)]
 pub(super) struct Mixing {
     rounds: Rounds,
-    /// The round that was recognised last, and when.
-    recognised: Option<(Vec<(ModelId, u32)>, Time)>,
+    recognised: Option<Recognised>,
     known: Option<Known>,
     next_mix: u32,
     in_vain: Vec<Vain>,
+}
+
+/// The round that was recognised last.
+struct Recognised {
+    models: Vec<(ModelId, u32)>,
+    /// When that was, and when it was last seen to recur.
+    at: Time,
+    seen_at: Time,
 }
 
 /// A mix that was regulated to no avail.
@@ -72,6 +79,7 @@ struct Known {
     /// As it came last.
     load: RoundLoad,
     may_hold_up: bool,
+    /// When its rounds were last seen to recur, or it was last launched.
     seen_at: Time,
     /// Of the launches of its models, the share that is the mix, of late; `None` where it is not used.
     used: Option<f64>,
@@ -86,9 +94,12 @@ impl Known {
     }
 
     /// Takes in how launches went of late; false where too few of them were the mix, though it is used.
-    fn is_of_use(&mut self, serving: &mut Serving) -> bool {
+    fn is_of_use(&mut self, serving: &mut Serving, now: Time) -> bool {
         let Some(share) = &mut self.used else { return true };
         let used = serving.take_mix_use();
+        if used.together > 0 {
+            self.seen_at = now;
+        }
         for (count, target) in [(used.together, 1.0), (used.apart, 0.0)] {
             let left = (1.0 - USE_WEIGHT).powf(f64::from(count));
             *share = target + (*share - target) * left;
@@ -107,13 +118,39 @@ impl Mixing {
     }
 
     /// How requests come, where they come in rounds.
-    pub(super) fn load(&self) -> Option<RoundLoad> {
+    pub(super) fn load(&self, now: Time) -> Option<RoundLoad> {
         let known = self.known.as_ref();
-        let recurring = self.rounds.recurring().map(|it| of_round(it, self.is_used()));
+        let recurring = self.again(self.expected()?, now);
+        let recurring = recurring.map(|it| of_round(it, self.is_used()));
         // What comes once between rounds does not end them.
         let load = recurring.or_else(|| known.map(|known| known.load.clone()))?;
-        let ready = known.filter(|known| known.load.models == load.models);
-        Some(RoundLoad { mixed: ready.and_then(Known::usable), ..load })
+        Some(RoundLoad { mixed: known.and_then(Known::usable), ..load })
+    }
+
+    /// The round that is expected: that of the mix, or the one that was recognised last.
+    fn expected(&self) -> Option<&[(ModelId, u32)]> {
+        let known = self.known.as_ref().map(|known| &known.load.models);
+        let recognised = self.recognised.as_ref().map(|recognised| &recognised.models);
+        known.or(recognised).map(Vec::as_slice)
+    }
+
+    /// A round, where it recurs.
+    fn again(&self, round: &[(ModelId, u32)], now: Time) -> Option<Recurring> {
+        let models: Vec<ModelId> = round.iter().map(|(model, _)| *model).collect();
+        self.rounds.recurring(&models, now).filter(|it| it.models == round)
+    }
+
+    /// A round that recurs and is not the expected one: one that has more than that, or another in its place where no mix is known.
+    fn search(&mut self, again: Option<&Recurring>, look: &Look<'_>) -> Option<Recurring> {
+        // What comes once between rounds does not make them others.
+        let is_expected = |it: &Recognised| look.now.since(it.seen_at) < SETTLING;
+        let is_expected = self.known.is_some() || self.recognised.as_ref().is_some_and(is_expected);
+        if again.is_none() && is_expected {
+            return None;
+        }
+        let again = again.map_or(&[][..], |it| &it.models);
+        let models: Vec<ModelId> = again.iter().map(|(model, _)| *model).collect();
+        self.rounds.search(&models, look.now, |round| may_gain(round, look.device))
     }
 
     /// Asks for a mix to be regulated that recurs, lets one rest that is of no use at present, and drops one that recurs no more;
@@ -124,30 +161,64 @@ impl Mixing {
         serving: &mut Serving,
         actions: &mut Vec<Action>,
     ) -> bool {
-        let &Look { device, present, is_pressed, now } = look;
-        let recurring = self.rounds.recurring();
-        let Some(known) = &mut self.known else {
-            let wanted = recurring.filter(|it| self.is_wanted(it, look));
-            let Some(load) = wanted.map(|it| of_round(it, false)) else { return false };
-            let recognised = self.recognised.as_ref().filter(|(of, _)| *of == load.models);
-            let Some(&(_, recognised_at)) = recognised else {
-                self.recognised = Some((load.models, now));
-                // Rounds want other layouts than independent requests, with a mix or without.
-                return true;
-            };
-            if now.since(recognised_at) < SETTLING {
-                return false;
-            }
+        let again = self.expected().and_then(|expected| self.again(expected, look.now));
+        let other = self.search(again.as_ref(), look);
+        if self.known.is_some() {
+            self.review(again, other, look, serving, actions)
+        } else {
+            other.or(again).is_some_and(|round| self.ask(round, look, actions))
+        }
+    }
+
+    /// Asks for the mix of a round, once it has recurred for a while; says whether it is recognised only now: rounds want other
+    /// layouts than independent requests, with a mix or without.
+    fn ask(&mut self, round: Recurring, look: &Look<'_>, actions: &mut Vec<Action>) -> bool {
+        let is_new = self.recognise(&round, look.now);
+        if self.has_settled(look.now) && self.is_wanted(&round, look) {
             let mix = MixId(self.next_mix);
             self.next_mix += 1;
-            let (units, models) = (UnitMask::range(0, device.units), load.models.clone());
-            let may_hold_up = is_pressed;
+            let units = UnitMask::range(0, look.device.units);
+            let (models, may_hold_up) = (round.models.clone(), look.is_pressed);
             actions.push(Action::Regulate { mix, units, models, may_hold_up });
-            let (used, rests_until) = (None, None);
-            self.known = Some(Known { mix, load, may_hold_up, seen_at: now, used, rests_until });
-            return false;
-        };
-        let again = recurring.filter(|it| it.models == known.load.models);
+            let (load, used, rests_until) = (of_round(round, false), None, None);
+            let seen_at = look.now;
+            self.known = Some(Known { mix, load, may_hold_up, seen_at, used, rests_until });
+        }
+        is_new
+    }
+
+    /// A round recurs; says whether that was not known of late.
+    fn recognise(&mut self, round: &Recurring, now: Time) -> bool {
+        let is_it = |it: &Recognised| it.models == round.models && now.since(it.seen_at) <= KEPT;
+        let is_new = !self.recognised.as_ref().is_some_and(is_it);
+        match &mut self.recognised {
+            Some(recognised) if !is_new => recognised.seen_at = now,
+            _ => {
+                let models = round.models.clone();
+                self.recognised = Some(Recognised { models, at: now, seen_at: now });
+            }
+        }
+        is_new
+    }
+
+    fn has_settled(&self, now: Time) -> bool {
+        self.recognised.as_ref().is_some_and(|it| now.since(it.at) >= SETTLING)
+    }
+
+    /// Looks at the mix that is known, whose rounds may recur, perhaps as a part of others.
+    fn review(
+        &mut self,
+        again: Option<Recurring>,
+        larger: Option<Recurring>,
+        look: &Look<'_>,
+        serving: &mut Serving,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        let now = look.now;
+        let larger = larger.filter(|larger| self.is_wanted(larger, look));
+        let has_grown =
+            larger.is_some_and(|larger| !self.recognise(&larger, now) && self.has_settled(now));
+        let Some(known) = &mut self.known else { return false };
         let recurs = again.is_some();
         if let Some(again) = again {
             known.seen_at = now;
@@ -156,14 +227,12 @@ impl Mixing {
         }
         // All came in every round of late.
         serving.adjust_mix(allowed(known.load.lag), recurs);
-        let is_of_use = known.is_of_use(serving);
-        let has_ended = match known.used {
-            Some(_) => !is_of_use && !recurs,
-            None => known.load.mixed.is_some() && now.since(known.seen_at) > KEPT,
-        };
-        if has_ended {
+        let is_of_use = known.is_of_use(serving, now);
+        let is_over = known.load.mixed.is_some() && now.since(known.seen_at) > KEPT;
+        if is_over || has_grown || (!is_of_use && !recurs) {
             actions.push(Action::Forget(known.mix));
             self.known = None;
+            self.recognised.take_if(|_| !has_grown);
             serving.set_mix(None);
             return true;
         }
@@ -174,28 +243,19 @@ impl Mixing {
         }
         let is_rested = known.rests_until.take_if(|until| now >= *until).is_some();
         if is_rested {
-            self.begin(present, serving);
+            self.begin(look.present, serving);
         }
         is_rested
     }
 
-    /// Whether all units serve all models of a round in such batches, and each by itself, and it was not regulated before, but
-    /// perhaps when nobody was to be held up.
+    /// Whether a round was not regulated before, but perhaps when nobody was to be held up.
     fn is_wanted(&self, round: &Recurring, look: &Look<'_>) -> bool {
-        let device = look.device;
-        let can_mix = |&(model, count): &(ModelId, u32)| {
-            let served = &device.models[model.index()];
-            let largest = largest_batch(served, device.units);
-            served.slo.is_some()
-                && served.group.is_none()
-                && largest.is_some_and(|largest| count <= largest)
-        };
         let is_vain = |vain: &Vain| {
             // What is lost while it is regulated says nothing of what is lost without it.
             let is_final = vain.might_hold_up || look.now.since(vain.at) < REST;
             vain.models == round.models && (is_final || !look.is_pressed)
         };
-        round.models.iter().all(can_mix) && !self.in_vain.iter().any(is_vain)
+        !self.in_vain.iter().any(is_vain)
     }
 
     /// A mix was regulated; says whether layouts are to be looked at anew for it.
@@ -243,6 +303,29 @@ impl Mixing {
     }
 }
 
+/// Whether all units serve all models of a round in such batches, and each by itself, and its requests come no farther apart than
+/// a mix of them may gain: it takes as long as the longest of them, at least. Who asks for one after the answer to another comes
+/// farther apart than that.
+fn may_gain(round: &Recurring, device: &ServedDevice) -> bool {
+    let alone = |&(model, count): &(ModelId, u32)| {
+        let served = &device.models[model.index()];
+        let largest = largest_batch(served, device.units)?;
+        let can_mix = served.slo.is_some() && served.group.is_none() && count <= largest;
+        can_mix.then(|| served.profile.latency(count, device.units))
+    };
+    let Some(alone) = round.models.iter().map(alone).collect::<Option<Vec<Span>>>() else {
+        return false;
+    };
+    let longest = alone.iter().copied().max().unwrap_or(Span::ZERO);
+    let all = alone.into_iter().fold(Span::ZERO, |all, one| all + one);
+    undisturbed(round) * LAG_FACTOR < all.saturating_sub(longest)
+}
+
+/// How far apart requests of a round come where nothing runs before all of it is there.
+fn undisturbed(round: &Recurring) -> Span {
+    round.lag.min(round.quick_lag * QUICK_FACTOR)
+}
+
 /// How far apart requests of a round may come that came so far apart.
 fn allowed(lag: Span) -> Span {
     (lag * LAG_FACTOR).max(LEAST_LAG)
@@ -250,105 +333,6 @@ fn allowed(lag: Span) -> Span {
 
 /// Rounds as they come, or while no mix is used as they would come if nothing ran before all of a round is there.
 fn of_round(round: Recurring, is_used: bool) -> RoundLoad {
-    let Recurring { models, lag, quick_lag, periods } = round;
-    let undisturbed = lag.min(quick_lag * QUICK_FACTOR);
-    RoundLoad { models, lag: if is_used { lag } else { undisturbed }, periods, mixed: None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policies::random_devices::device_with;
-
-    fn at(ms: f64) -> Time {
-        Time::START + Span::from_us(ms * 1e3)
-    }
-
-    /// Rounds of models, one each millisecond from one on.
-    fn come(mixing: &mut Mixing, models: &[u32], from: u32, to: u32) {
-        for number in from..to {
-            models.iter().for_each(|&model| mixing.arrive(ModelId(model), at(f64::from(number))));
-        }
-    }
-
-    fn look(mixing: &mut Mixing, device: &ServedDevice, ms: f64) -> Vec<Action> {
-        look_pressed(mixing, device, ms, false)
-    }
-
-    fn look_pressed(
-        mixing: &mut Mixing,
-        device: &ServedDevice,
-        ms: f64,
-        is_pressed: bool,
-    ) -> Vec<Action> {
-        let (mut serving, mut actions) = (Serving::new(device.clone()), Vec::new());
-        let look = Look { device, present: &[], is_pressed, now: at(ms) };
-        mixing.look(&look, &mut serving, &mut actions);
-        actions
-    }
-
-    fn asked(actions: &[Action]) -> Vec<(u32, Vec<ModelId>)> {
-        let regulated = actions.iter().filter_map(|action| match action {
-            Action::Regulate { mix, models, .. } => {
-                Some((mix.0, models.iter().map(|(model, _)| *model).collect()))
-            }
-            _ => None,
-        });
-        regulated.collect()
-    }
-
-    #[test]
-    fn what_gains_nothing_is_regulated_once() {
-        let device = device_with(&[(100.0, 50.0), (100.0, 50.0), (100.0, 50.0)], 4);
-        let mut serving = Serving::new(device.clone());
-        let mut mixing = Mixing::default();
-        come(&mut mixing, &[0, 1], 0, 20);
-        assert_eq!(look(&mut mixing, &device, 20.0), [], "a layout for rounds comes first");
-        let first = look(&mut mixing, &device, 1020.0);
-        assert_eq!(asked(&first), [(0, vec![ModelId(0), ModelId(1)])]);
-        assert_eq!(look(&mut mixing, &device, 1021.0), [], "it is on its way");
-        assert!(!mixing.regulated(MixId(0), None, &[], at(1050.0), &mut serving));
-        assert_eq!(look(&mut mixing, &device, 2100.0), []);
-        // Where requests are lost it may take more, once.
-        assert_eq!(look_pressed(&mut mixing, &device, 3100.0, true), [], "it may be lost for it");
-        let pressed = look_pressed(&mut mixing, &device, 11_100.0, true);
-        assert!(matches!(pressed[..], [Action::Regulate { may_hold_up: true, .. }]), "{pressed:?}");
-        mixing.regulated(MixId(1), None, &[], at(11_200.0), &mut serving);
-        assert_eq!(look_pressed(&mut mixing, &device, 30_000.0, true), []);
-        // Another one is another matter.
-        come(&mut mixing, &[1, 2], 30_000, 30_020);
-        look(&mut mixing, &device, 30_020.0);
-        let second = look(&mut mixing, &device, 31_020.0);
-        assert_eq!(asked(&second), [(2, vec![ModelId(1), ModelId(2)])]);
-        assert!(mixing.regulated(
-            MixId(2),
-            Some(Span::from_us(900.0)),
-            &[],
-            at(31_100.0),
-            &mut serving
-        ));
-        assert_eq!(mixing.load().unwrap().mixed, Some(Span::from_us(900.0)));
-        // That nothing comes says nothing; something else does.
-        assert_eq!(look(&mut mixing, &device, 32_000.0), []);
-        come(&mut mixing, &[2, 2], 32_000, 32_020);
-        let ended = look(&mut mixing, &device, 32_000.0 + KEPT.us() / 1e3 + 1.0);
-        assert_eq!(ended, [Action::Forget(MixId(2))]);
-        assert_eq!(mixing.load(), None);
-    }
-
-    #[test]
-    fn models_without_an_objective_or_in_a_group_are_in_no_mix() {
-        for change in [
-            |device: &mut ServedDevice| device.models[1].slo = None,
-            |device: &mut ServedDevice| {
-                device.models[1].group = Some(crate::identity::GroupId(1));
-            },
-        ] {
-            let mut device = device_with(&[(100.0, 50.0), (100.0, 50.0)], 4);
-            change(&mut device);
-            let mut mixing = Mixing::default();
-            come(&mut mixing, &[0, 1], 0, 20);
-            assert_eq!(look(&mut mixing, &device, 20.0), []);
-        }
-    }
+    let lag = if is_used { round.lag } else { undisturbed(&round) };
+    RoundLoad { models: round.models, lag, periods: round.periods, mixed: None }
 }

@@ -2,6 +2,8 @@
 //! pays.
 
 mod mixing;
+#[cfg(test)]
+mod mixing_tests;
 mod placing;
 mod pool;
 mod rates;
@@ -161,7 +163,7 @@ impl Weft {
             corrections: models().map(|model| latency.correction(model)).collect(),
             spreads: models().map(|model| latency.spread(model)).collect(),
             present: self.layout.as_ref().or(self.inherited.as_ref()).cloned(),
-            rounds: self.mixing.load(),
+            rounds: self.mixing.load(now),
         })));
     }
 
