@@ -222,6 +222,7 @@ impl Lane {
         self.best_effort.yield_for(first.cost.duration);
         self.set_busy_with(first.cost, now);
         let Upcoming { place, deadline, certainty, .. } = first;
+        requests.iter().for_each(|request| self.note_apart(place, request.arrived));
         self.occupant = Some(Occupant { deadline, certainty, place, requests: count });
         let (model, expected) = (requests[0].model, first.cost.duration);
         Batch { model, mix: None, requests, expected }
@@ -231,6 +232,7 @@ impl Lane {
     fn drop_first(&mut self, latency: &impl BatchLatency) -> Request {
         let first = self.without_first_request(self.agenda.upcoming[0], latency);
         let dropped = self.queues[first.place].requests.pop_front();
+        dropped.iter().for_each(|request| self.note_apart(first.place, request.arrived));
         self.waiting -= 1;
         match first.count {
             0 => drop(self.agenda.upcoming.remove(0)),

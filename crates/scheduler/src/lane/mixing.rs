@@ -5,13 +5,14 @@
 //! about to, the lane waits for them, no longer than what the mix gains, and only as long as all who wait can bear it.
 //!
 //! At the door, one who would be late in turn is taken in if it is in time as part of the mix, as are the others of it that
-//! wait, and if nothing else waits: the last of its requests, and before it such as count on the others to come, where these
-//! [can be counted on](LaneMix::can_be_counted_on). Whoever comes to such a round and is none of it is promised to be answered
-//! after all of it.
+//! wait, and if all else that waits can wait for the mix: the last of its requests, and before it such as count on the others to
+//! come, where these [can be counted on](LaneMix::can_be_counted_on). The mix then runs before all else. Whoever comes to such a
+//! round and is none of it is promised to be answered after all of it.
 
 use super::agenda::{Newcomer, Spot, Upcoming};
 use super::launch::Batch;
 use super::outlook::{Cost, Outlook};
+use super::queues::Queue;
 use super::{Lane, cost};
 use crate::identity::{MixId, ModelId};
 use crate::lane::BatchLatency;
@@ -50,12 +51,15 @@ pub(super) struct Mixing {
     parts: Vec<(usize, u32)>,
     lag: Span,
     can_be_counted_on: bool,
+    /// When the newest of those came that were refused, or ran without the others of their round.
+    apart_at: Option<Time>,
 }
 
 impl Lane {
     /// Runs a mix as one launch from now on where that is better, and no other; `None` runs every batch by itself. A mix of
     /// models that do not run here, or that share their batches with others, is never run.
     pub fn set_mix(&mut self, mix: Option<&LaneMix>) {
+        let before = self.mixing.take();
         self.mixing = mix.and_then(|LaneMix { mix, models, lag, can_be_counted_on }| {
             let part = |&(model, count): &(ModelId, u32)| {
                 let member = self.queues.member(model)?;
@@ -65,7 +69,8 @@ impl Lane {
             };
             let parts = models.iter().map(part).collect::<Option<Vec<_>>>()?;
             let can_be_counted_on = *can_be_counted_on;
-            Some(Mixing { mix: *mix, parts, lag: *lag, can_be_counted_on })
+            let apart_at = before.and_then(|before| before.apart_at);
+            Some(Mixing { mix: *mix, parts, lag: *lag, can_be_counted_on, apart_at })
         });
     }
 
@@ -83,23 +88,23 @@ impl Lane {
             is_whole &= there == count;
             waiting.extend(first);
         }
-        if is_whole || !waiting.contains(&0) {
+        let is_counted_on = self.counts_on(mixing, Outlook::from(now, 0.0));
+        if is_whole || !(waiting.contains(&0) || is_counted_on) {
             return None;
         }
-        let first =
-            |index: &usize| self.queues[self.agenda.upcoming[*index].place].requests.front();
-        let since = waiting.iter().filter_map(first).map(|request| request.arrived).min()?;
+        let since = self.since(mixing)?;
         let until = since + mixing.lag;
         let apart =
             mixing.parts.iter().map(|&(place, count)| latency.of(self.queues[place].model, count));
         let gained = apart.fold(Span::ZERO, |all, one| all + one).saturating_sub(cost.duration);
         let wait = until.since(now);
-        let is_worth_it = until > now && gained > wait;
+        let can_be_whole = until > now && !mixing.is_broken(since);
         let [now, then] = [now, until].map(|at| Outlook::from(at, 0.0));
-        // Whether the others come or not.
-        let is_borne = self.agenda.tolerates_together(now, then, &waiting, cost)
-            && self.agenda.can_wait(now, Cost::new(wait, 0.0));
-        (is_worth_it && is_borne).then_some(until)
+        // Whether the others come or not, unless they are counted on already.
+        let is_worth_it =
+            is_counted_on || (gained > wait && self.agenda.can_wait(now, Cost::new(wait, 0.0)));
+        let is_borne = self.agenda.tolerates_together(now, then, &waiting, cost);
+        (can_be_whole && is_worth_it && is_borne).then_some(until)
     }
 
     /// When and where one who would be late in turn would be answered as part of a mix, if that is in time.
@@ -117,16 +122,30 @@ impl Lane {
         let place = newcomer.place;
         let own = self.first_of(place);
         let count = own.map_or(0, |index| self.agenda.upcoming[index].count) + 1;
-        let are_all_of_it =
-            self.agenda.upcoming.iter().all(|it| !it.is_paused && it.count <= most(it.place));
-        let is_promised = mixing.can_be_counted_on || self.completes(mixing, newcomer);
-        if !are_all_of_it || count > most(place) || !is_promised {
+        let is_in_it = |index: usize| self.is_in(mixing, index);
+        let can_be_it = |(index, batch): (usize, &Upcoming)| {
+            !batch.is_paused && (!is_in_it(index) || batch.count <= most(batch.place))
+        };
+        let is_promised =
+            self.completes(mixing, newcomer) || self.can_count_on(mixing, newcomer, now, latency);
+        let can_mix = self.agenda.upcoming.iter().enumerate().all(can_be_it);
+        if !can_mix || count > most(place) || !is_promised {
             return None;
         }
         let end = self.end_of_round(mixing, newcomer, now, latency)?;
-        let keeps = |batch: &Upcoming| end.keeps(batch.deadline, batch.certainty);
+        let mut after = end;
+        let keeps = |(index, batch): (usize, &Upcoming)| {
+            let outlook = match is_in_it(index) {
+                true => end,
+                false => {
+                    after = after.then(batch.cost);
+                    after
+                }
+            };
+            outlook.keeps(batch.deadline, batch.certainty)
+        };
         let is_kept = end.keeps(newcomer.deadline, newcomer.certainty)
-            && self.agenda.upcoming.iter().all(keeps);
+            && self.agenda.upcoming.iter().enumerate().all(keeps);
         let cost = cost(latency, self.queues[place].model, count);
         let spot = match own {
             Some(index) => Spot::Joined(index, cost),
@@ -143,6 +162,40 @@ impl Lane {
         })
     }
 
+    /// Whether all who are still to come to a round may be counted on: none has come apart, and all will be in time.
+    fn can_count_on(
+        &self,
+        mixing: &Mixing,
+        newcomer: &Newcomer,
+        now: Time,
+        latency: &impl BatchLatency,
+    ) -> bool {
+        let Some(end) = self.end_of_round(mixing, newcomer, now, latency) else { return false };
+        let will_be_in_time = |&(place, _): &(usize, u32)| {
+            let Queue { model, slo, .. } = &self.queues[place];
+            slo.is_none_or(|slo| end.keeps(now + slo, latency.certainty(*model)))
+        };
+        let since = self.since(mixing).unwrap_or(now);
+        mixing.can_be_counted_on
+            && !mixing.is_broken(since)
+            && now <= since + mixing.lag
+            && mixing.parts.iter().all(will_be_in_time)
+    }
+
+    /// A request of a place was refused, or runs by itself: the others of its round count on it no more.
+    pub(super) fn note_apart(&mut self, place: usize, arrived: Time) {
+        let mixing = self.mixing.as_mut();
+        if let Some(mixing) = mixing.filter(|it| it.parts.iter().any(|(part, _)| *part == place)) {
+            mixing.apart_at = mixing.apart_at.max(Some(arrived));
+        }
+    }
+
+    /// When the first of a round came, of those that wait.
+    fn since(&self, mixing: &Mixing) -> Option<Time> {
+        let first = |(place, _): &(usize, u32)| self.queues[*place].requests.front();
+        mixing.parts.iter().filter_map(first).map(|request| request.arrived).min()
+    }
+
     /// When a round ends that runs as a mix, with one more request that is a part of it; `None` where there is no such mix.
     fn end_of_round(
         &self,
@@ -151,12 +204,9 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> Option<Outlook> {
-        let since = mixing.parts.iter().filter_map(|(place, _)| {
-            self.queues[*place].requests.front().map(|request| request.arrived)
-        });
         let complete_at = match self.completes(mixing, newcomer) {
             true => now,
-            false => since.min().unwrap_or(now) + mixing.lag,
+            false => self.since(mixing).unwrap_or(now) + mixing.lag,
         };
         let begin = self.begin(now);
         let wait = complete_at.since(begin.at);
@@ -171,23 +221,34 @@ impl Lane {
         latency: &impl BatchLatency,
     ) -> Option<(Outlook, Spot)> {
         let mixing = self.mixing.as_ref()?;
-        let is_part = |batch: &&Upcoming| {
-            !batch.is_paused && mixing.parts.iter().any(|(place, _)| batch.is_of(*place))
-        };
-        let begin = self.begin(now);
-        let is_late_in_turn =
-            |batch: &Upcoming| begin.after(batch.before).then(batch.cost).at > batch.deadline;
-        if !self.agenda.upcoming.iter().filter(is_part).any(is_late_in_turn) {
+        if !self.counts_on(mixing, self.begin(now)) {
             return None;
         }
-        let others = self.agenda.upcoming.iter().filter(|batch| !is_part(batch));
+        let others = self.agenda.upcoming.iter().enumerate();
+        let others = others.filter(|(index, _)| !self.is_in(mixing, *index));
         let round = self.end_of_round(mixing, newcomer, now, latency)?;
-        let before = others.fold(round, |outlook, batch| outlook.then(batch.cost));
+        let before = others.fold(round, |outlook, (_, batch)| outlook.then(batch.cost));
         let alone = cost(latency, self.queues[newcomer.place].model, 1);
         Some((before.then(alone), Spot::New(self.agenda.upcoming.len(), alone)))
     }
 
-    /// The mix that the first batch of the agenda is in, where it is better to launch all of it now.
+    /// Whether someone who waits is in time only as part of the mix.
+    fn counts_on(&self, mixing: &Mixing, mut outlook: Outlook) -> bool {
+        self.agenda.upcoming.iter().enumerate().any(|(index, batch)| {
+            outlook = outlook.then(batch.cost);
+            outlook.at > batch.deadline && self.is_in(mixing, index)
+        })
+    }
+
+    /// Whether a batch of the agenda would run as part of the mix: the first of each of its models.
+    fn is_in(&self, mixing: &Mixing, index: usize) -> bool {
+        let place = self.agenda.upcoming[index].place;
+        let is_part = mixing.parts.iter().any(|(part, _)| *part == place);
+        is_part && self.first_of(place) == Some(index)
+    }
+
+    /// The mix, where all of it waits and it is better to launch it now: the first batch of the agenda is in it, or one that
+    /// counts on it.
     pub(super) fn mix_next(&self, now: Time, latency: &impl BatchLatency) -> Option<MixNext> {
         let mixing = self.mixing.as_ref()?;
         let cost = mixing.cost(latency)?;
@@ -199,7 +260,7 @@ impl Lane {
         let apart = batches.iter().map(|&index| self.agenda.upcoming[index].cost.duration);
         let apart = apart.fold(Span::ZERO, |all, one| all + one);
         let begin = Outlook::from(now, 0.0);
-        let is_better = batches.contains(&0)
+        let is_better = (batches.contains(&0) || self.counts_on(mixing, begin))
             && cost.duration < apart * (1.0 - LEAST_GAIN)
             && self.agenda.tolerates_together(begin, begin, &batches, cost);
         is_better.then_some(MixNext { mix: mixing.mix, batches, cost, apart })
@@ -220,6 +281,14 @@ impl Lane {
             self.shares.observe_launch(members.collect(), cost.duration * share);
         }
         self.waiting -= requests.len();
+        let arrived = requests.iter().map(|request| request.arrived);
+        if let (Some(mixing), Some(first), Some(last)) =
+            (&mut self.mixing, arrived.clone().min(), arrived.max())
+            && first + mixing.lag < last
+        {
+            // It is made of several rounds, whose others find what they belong to gone.
+            mixing.apart_at = mixing.apart_at.max(Some(last));
+        }
         let mut index = 0;
         self.agenda.upcoming.retain(|_| {
             index += 1;
@@ -240,6 +309,11 @@ impl Lane {
 }
 
 impl Mixing {
+    /// Whether one who came at this instant may be of a round of which another came apart.
+    fn is_broken(&self, arrived: Time) -> bool {
+        self.apart_at.is_some_and(|apart_at| arrived <= apart_at + self.lag)
+    }
+
     fn cost(&self, latency: &impl BatchLatency) -> Option<Cost> {
         let MixLatency { duration, spread } = latency.of_mix(self.mix)?;
         Some(Cost::new(duration, spread))

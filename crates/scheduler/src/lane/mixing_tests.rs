@@ -174,6 +174,54 @@ fn the_first_of_a_mix_are_taken_in_where_the_others_can_be_counted_on() {
 }
 
 #[test]
+fn what_waits_does_not_keep_a_round_from_being_taken_in_if_it_can_wait_for_it() {
+    // In turn the other ends at 15 or 48, and the last of the round at 48; after the mix, it ends at 4 + 20 + 11.
+    for (other_due, round_due, expected) in
+        [(60.0, 37.0, true), (36.0, 37.0, true), (34.0, 37.0, false), (36.0, 23.0, false)]
+    {
+        let (mut lane, latency) = (lane(), WithMix(20.0));
+        lane.set_busy_until(at(4.0));
+        let models = [(3, other_due), (0, round_due), (1, round_due), (2, round_due)];
+        let mut come = |(id, &(model, due)): (u64, &(u32, f64))| {
+            let it = request(id, model, 0.0, due);
+            let prospect = lane.prospect(&it, it.arrived, &latency).unwrap();
+            lane.admit(it, prospect).is_ok()
+        };
+        let accepted = (0..).zip(&models).map(&mut come).filter(|is_accepted| *is_accepted).count();
+        assert_eq!(accepted == 4, expected, "{other_due} {round_due}");
+        if expected {
+            let mix = (Some(MIX), vec![0, 1, 2], Span::from_us(20.0));
+            assert_eq!(next(&mut lane, 4.0, &latency), mix);
+            assert_eq!(next(&mut lane, 24.0, &latency).1, [3]);
+        }
+    }
+}
+
+#[test]
+fn a_round_of_which_one_ran_by_itself_is_counted_on_no_more() {
+    let (mut lane, latency) = (lane(), WithMix(12.0));
+    lane.set_mix(Some(&LaneMix { can_be_counted_on: true, ..mix(&[0, 1, 2]) }));
+    let come = |lane: &mut Lane, id: u64, model: u32, now: f64, due: f64| {
+        let it = request(id, model, now, due);
+        let prospect = lane.prospect(&it, it.arrived, &latency).unwrap();
+        lane.admit(it, prospect).is_ok()
+    };
+    // It cannot wait for the others.
+    assert!(come(&mut lane, 0, 0, 0.0, 12.0));
+    assert_eq!(lane.gathers_until(at(0.0), &latency), None);
+    assert_eq!(next(&mut lane, 0.0, &latency).1, [0]);
+    assert!(come(&mut lane, 1, 1, 1.0, 31.0));
+    assert!(!come(&mut lane, 2, 2, 2.0, 31.0), "in turn it ends at 33");
+    assert_eq!(lane.gathers_until(at(11.0), &latency), None, "nobody else comes");
+    assert_eq!(next(&mut lane, 11.0, &latency).1, [1]);
+    // The next round is whole again.
+    assert!(come(&mut lane, 3, 2, 50.0, 71.0) && come(&mut lane, 4, 1, 51.0, 71.0));
+    assert_eq!(lane.gathers_until(at(51.0), &latency), Some(at(55.0)));
+    assert!(come(&mut lane, 5, 0, 52.0, 71.0));
+    assert_eq!(next(&mut lane, 52.0, &latency).0, Some(MIX));
+}
+
+#[test]
 fn who_is_none_of_a_round_waits_for_all_of_it() {
     let (mut lane, latency) = (lane(), WithMix(20.0));
     lane.set_busy_until(at(4.0));
@@ -192,49 +240,90 @@ fn who_is_none_of_a_round_waits_for_all_of_it() {
     assert_eq!(next(&mut lane, 35.0, &latency).1, [0]);
 }
 
+/// When one comes, for which model, and how long it has.
+type Arrival = (f64, u32, f64);
+
+/// Plays what comes: each request runs once, and who was promised is in time.
+fn keeps_promises(
+    mut arrivals: Vec<Arrival>,
+    mix_us: f64,
+    can_be_counted_on: bool,
+) -> Result<(), TestCaseError> {
+    let (mut lane, latency) = (lane(), WithMix(mix_us));
+    lane.set_mix(Some(&LaneMix { can_be_counted_on, ..mix(&[0, 1, 2]) }));
+    let mut free_at: f64 = 0.0;
+    let (mut accepted, mut ran) = (Vec::new(), Vec::new());
+    let mut run_until = |lane: &mut Lane, free_at: &mut f64, until: f64| {
+        while *free_at <= until && lane.waiting() > 0 {
+            if let Some(wake) = lane.gathers_until(at(*free_at), &latency) {
+                let wake = wake.since(Time::START).us();
+                if wake > until {
+                    return;
+                }
+                *free_at = wake;
+                continue;
+            }
+            let mut late = 0;
+            let batch = lane.next(at(*free_at), &latency, |_| late += 1);
+            assert_eq!(late, 0, "nobody is given up where durations are as predicted");
+            let Some(batch) = batch else { return };
+            *free_at += batch.expected.us();
+            for request in batch.requests {
+                assert!(at(*free_at) <= request.deadline + Span::from_nanos(2));
+                ran.push(request.id.0);
+            }
+        }
+    };
+    arrivals.sort_by(|one, other| one.0.total_cmp(&other.0));
+    for (id, (now, model, time)) in (0u64..).zip(arrivals) {
+        run_until(&mut lane, &mut free_at, now);
+        free_at = free_at.max(now);
+        let it = request(id, model, now, now + time);
+        let prospect = lane.prospect(&it, at(now), &latency).unwrap();
+        if lane.admit(it, prospect).is_ok() {
+            accepted.push(id);
+        }
+    }
+    run_until(&mut lane, &mut free_at, f64::INFINITY);
+    ran.sort_unstable();
+    prop_assert_eq!(ran, accepted);
+    Ok(())
+}
+
 proptest! {
-    /// Whatever comes, with a mix and without: each request runs once, and who was promised is in time.
+    /// Whatever comes, with a mix and without.
     #[test]
     fn promises_hold_with_mixes(
         arrivals in prop::collection::vec((0u32..4, 0.0f64..30.0, 15.0f64..90.0), 1..40),
         mix_us in 8.0f64..40.0,
     ) {
-        let (mut lane, latency) = (lane(), WithMix(mix_us));
-        let (mut now, mut free_at): (f64, f64) = (0.0, 0.0);
-        let (mut accepted, mut ran) = (Vec::new(), Vec::new());
-        let mut run_until = |lane: &mut Lane, free_at: &mut f64, until: f64| {
-            while *free_at <= until && lane.waiting() > 0 {
-                if let Some(wake) = lane.gathers_until(at(*free_at), &latency) {
-                    let wake = wake.since(Time::START).us();
-                    if wake > until {
-                        return;
-                    }
-                    *free_at = wake;
-                    continue;
-                }
-                let mut late = 0;
-                let batch = lane.next(at(*free_at), &latency, |_| late += 1);
-                assert_eq!(late, 0, "nobody is given up where durations are as predicted");
-                let Some(batch) = batch else { return };
-                *free_at += batch.expected.us();
-                for request in batch.requests {
-                    assert!(at(*free_at) <= request.deadline + Span::from_nanos(2));
-                    ran.push(request.id.0);
-                }
-            }
-        };
-        for (id, (model, gap, time)) in (0u64..).zip(arrivals) {
+        let mut now = 0.0;
+        let arrivals = arrivals.into_iter().map(|(model, gap, time)| {
             now += gap;
-            run_until(&mut lane, &mut free_at, now);
-            free_at = free_at.max(now);
-            let it = request(id, model, now, now + time);
-            let prospect = lane.prospect(&it, at(now), &latency).unwrap();
-            if lane.admit(it, prospect).is_ok() {
-                accepted.push(id);
-            }
+            (now, model, time)
+        });
+        keeps_promises(arrivals.collect(), mix_us, false)?;
+    }
+
+    /// The same for rounds that are promised as mixes before they are whole, while others come too.
+    #[test]
+    fn promises_hold_with_rounds_that_are_counted_on(
+        rounds in prop::collection::vec((prop::array::uniform3(0.0f64..5.0), 5.0f64..60.0), 1..20),
+        others in prop::collection::vec((0.0f64..20.0, 12.0f64..90.0), 0..60),
+        mix_us in 8.0f64..32.0,
+        slo_us in 15.0f64..60.0,
+    ) {
+        let (mut begin_us, mut other_us) = (0.0, 0.0);
+        let mut arrivals: Vec<Arrival> = Vec::new();
+        for (after_us, period_us) in rounds {
+            let of_round = (0u32..).zip(after_us);
+            arrivals.extend(of_round.map(|(model, after)| (begin_us + after, model, slo_us)));
+            begin_us += period_us;
         }
-        run_until(&mut lane, &mut free_at, f64::INFINITY);
-        ran.sort_unstable();
-        prop_assert_eq!(ran, accepted);
+        for (gap_us, slo_us) in others {
+            other_us += gap_us;
+            arrivals.push((other_us, 3, slo_us));
+        }
+        keeps_promises(arrivals, mix_us, true)?;
     }
 }

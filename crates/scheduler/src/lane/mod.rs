@@ -239,16 +239,22 @@ impl Lane {
         // What waits as a mix has been promised what holds only if nothing comes before it.
         let after_mix = self.spot_after_mix(&newcomer, now, latency);
         let (outlook, spot) = after_mix.or(interruption).unwrap_or_else(in_turn);
-        let is_late = outlook.surely_at(newcomer.certainty) > newcomer.deadline;
-        let in_mix = is_late.then(|| self.spot_in_mix(&newcomer, now, latency)).flatten();
-        let (outlook, spot) = in_mix.unwrap_or((outlook, spot));
-        let finish = outlook.surely_at(newcomer.certainty);
+        let prospect = |outlook: Outlook, spot: Spot, left: Span| {
+            let finish = outlook.surely_at(newcomer.certainty);
+            let added = self.agenda.added(spot);
+            Prospect { finish, claim: finish + left, added, newcomer, spot: Some(spot) }
+        };
         let left = match spot {
             Spot::Joined(..) => newcomer.headroom.room,
             Spot::New(..) | Spot::Interrupting { .. } => newcomer.headroom.opening,
         };
-        let added = self.agenda.added(spot);
-        Prospect { finish, claim: finish + left, added, newcomer, spot: Some(spot) }
+        let by_itself = prospect(outlook, spot, left);
+        if by_itself.claim <= request.deadline {
+            return by_itself;
+        }
+        // Without it the others of the mix would run by themselves, and leave less to everybody.
+        let in_mix = self.spot_in_mix(&newcomer, now, latency);
+        in_mix.map_or(by_itself, |(outlook, spot)| prospect(outlook, spot, Span::ZERO))
     }
 
     /// Takes in a request whose prospect was asked for just now, or says why not: it would be late, there is no room, or
@@ -259,6 +265,9 @@ impl Lane {
         // What is refused to who is apart says nothing of the lane.
         if prospect.spot.is_some() && place == self.queues.place(member) {
             self.shares.observe_arrival(member, outcome.is_err());
+        }
+        if outcome.is_err() {
+            self.note_apart(place, request.arrived);
         }
         outcome?;
         self.waiting += 1;
