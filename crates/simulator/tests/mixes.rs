@@ -1,5 +1,6 @@
 //! Mixes: what comes together again and again is recognised, regulated and launched as one, and promises hold.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rand::rngs::SmallRng;
@@ -24,23 +25,25 @@ fn profile(us: f64) -> Arc<Profile> {
     Arc::new(Profile::new(&[1, 2, 4, 8, 16].map(point), 1 << 20).unwrap())
 }
 
+/// A model whose requests come at these times, in microseconds.
+fn model(us: f64, mut times: Vec<f64>, slo_us: f64) -> SimulatedModel {
+    times.sort_by(f64::total_cmp);
+    let times: Arc<[Time]> = times.into_iter().map(|us| Time::START + Span::from_us(us)).collect();
+    SimulatedModel {
+        name: "model".into(),
+        profile: profile(us),
+        load: Load::Trace { times, multiplicity: 1.0 },
+        slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_us) }),
+        weight: 1.0,
+        priority: 0,
+        group: None,
+        late: None,
+    }
+}
+
 /// A world in which requests of the three models come at these times, in microseconds.
 fn world(times_us: [Vec<f64>; 3], slo_us: f64, noise: f64, seed: u64) -> World {
-    let models = ALONE_US.into_iter().zip(times_us).map(|(us, mut times)| {
-        times.sort_by(f64::total_cmp);
-        let times: Arc<[Time]> =
-            times.into_iter().map(|us| Time::START + Span::from_us(us)).collect();
-        SimulatedModel {
-            name: "model".into(),
-            profile: profile(us),
-            load: Load::Trace { times, multiplicity: 1.0 },
-            slo: Some(Slo { percentile: 0.99, latency: Span::from_us(slo_us) }),
-            weight: 1.0,
-            priority: 0,
-            group: None,
-            late: None,
-        }
-    });
+    let models = ALONE_US.into_iter().zip(times_us).map(|(us, times)| model(us, times, slo_us));
     World {
         models: models.collect(),
         units: UNITS,
@@ -61,6 +64,14 @@ fn world(times_us: [Vec<f64>; 3], slo_us: f64, noise: f64, seed: u64) -> World {
     }
 }
 
+/// The same with one model more, which is asked so often independently of all others.
+fn beside(world: &World, us: f64, per_s: f64, slo_us: f64) -> World {
+    let mut world = world.clone();
+    let seed = world.seed + 100 * world.models.len() as u64;
+    world.models.push(model(us, independent(per_s, 0.0..9.9e6, seed), slo_us));
+    world
+}
+
 /// The same without any mix that gains something.
 fn without_mixes(world: &World) -> World {
     World { mixes: Vec::new(), ..world.clone() }
@@ -74,6 +85,14 @@ fn rounds(period_us: f64, within_us: f64, seconds: f64, seed: u64) -> [Vec<f64>;
         let at = |round: usize| round as f64 * period_us + random.random::<f64>() * within_us;
         (0..count).map(at).collect()
     })
+}
+
+/// Independent requests at a rate.
+fn independent(per_s: f64, between_us: Range<f64>, seed: u64) -> Vec<f64> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let next = |at_us: &f64| Some(at_us - (1.0 - random.random::<f64>()).ln() * 1e6 / per_s);
+    let times = std::iter::successors(Some(between_us.start), next);
+    times.skip(1).take_while(|at_us| *at_us < between_us.end).collect()
 }
 
 fn weft(world: &World) -> Box<dyn Policy> {
@@ -106,6 +125,32 @@ fn rounds_that_recur_run_as_one_launch_where_objectives_need_it() {
     }
 }
 
+/// The share of the requests of some models that is answered in time.
+fn in_time(outcome: &Outcome, models: Range<usize>) -> f64 {
+    let shares = outcome.models[models.clone()].iter().map(|model| model.attainment());
+    shares.sum::<f64>() / models.len() as f64
+}
+
+#[test]
+fn rounds_among_others_run_as_one_launch_too() {
+    // One other or two, a tenth as often as rounds to ten times.
+    for (rounds_per_s, others) in
+        [(200.0, &[20.0][..]), (200.0, &[2000.0]), (500.0, &[300.0, 700.0]), (800.0, &[800.0])]
+    {
+        let world = world(rounds(1e6 / rounds_per_s, 40.0, 10.0, 2), 1000.0, 0.03, 2);
+        let world = others.iter().fold(world, |world, &per_s| beside(&world, 100.0, per_s, 2000.0));
+        let (mixed, apart) = (play(&world), play(&without_mixes(&world)));
+        let (with, without) = (in_time(&mixed, 0..3), in_time(&apart, 0..3));
+        assert!(without < 0.7 && with > 0.88, "{rounds_per_s} {others:?}: {with} {without}");
+        let share = mixed.mixed_launches as f64 / (10.0 * rounds_per_s);
+        assert!(share > 0.7, "{rounds_per_s} {others:?}: {share}");
+        let of_others = in_time(&mixed, 3..3 + others.len());
+        assert!(of_others > 0.99, "{rounds_per_s} {others:?}: {of_others}");
+        let kept = mixed.promises_kept();
+        assert!(kept > 0.99, "{rounds_per_s} {others:?}: {kept}");
+    }
+}
+
 #[test]
 fn layouts_are_rehearsed_with_rounds_as_they_come() {
     // No mix gains anything. Independent requests of these rates would want one partition of all units, on which the third of
@@ -118,14 +163,9 @@ fn layouts_are_rehearsed_with_rounds_as_they_come() {
 
 #[test]
 fn a_mix_is_dropped_when_something_else_comes() {
-    let mut random = SmallRng::seed_from_u64(3);
     let mut times = rounds(2500.0, 40.0, 5.0, 3);
-    for times in &mut times {
-        let mut at_us = 5e6;
-        while at_us < 9.9e6 {
-            at_us -= (1.0 - random.random::<f64>()).ln() * 2500.0;
-            times.push(at_us);
-        }
+    for (seed, times) in (3..).zip(&mut times) {
+        times.extend(independent(400.0, 5e6..9.9e6, seed));
     }
     let world = world(times, 1000.0, 0.03, 3);
     let outcome = play(&world);
@@ -133,6 +173,41 @@ fn a_mix_is_dropped_when_something_else_comes() {
     assert!((900..1300).contains(&outcome.mixed_launches), "{}", outcome.mixed_launches);
     assert!(outcome.attainment() > play(&without_mixes(&world)).attainment());
     assert!(outcome.promises_kept() > 0.985, "{}", outcome.promises_kept());
+}
+
+#[test]
+fn a_mix_is_dropped_when_its_rounds_stop_while_others_go_on() {
+    // Four seconds of rounds, six of others alone, and five of rounds.
+    let [before, after] = [4.0, 5.0].map(|seconds| rounds(5000.0, 40.0, seconds, 3));
+    let times = std::array::from_fn(|model| {
+        let after = after[model].iter().map(|at_us| at_us + 10e6);
+        before[model].iter().copied().chain(after).collect()
+    });
+    let mut world = beside(&world(times, 1000.0, 0.03, 3), 100.0, 100.0, 2000.0);
+    world.models[3] = model(100.0, independent(100.0, 0.0..14.9e6, 3), 2000.0);
+    world.length = Span::from_s(15.0);
+    // Each time it is recognised and regulated for two seconds or a bit more.
+    let launches = play(&world).mixed_launches;
+    assert!((800..1000).contains(&launches), "{launches}");
+}
+
+#[test]
+fn rounds_that_change_to_another_set_have_another_mix() {
+    // The third model is asked with the others for five seconds, and by itself for as long; or the other way around.
+    for is_first in [true, false] {
+        let mut times = rounds(5000.0, 40.0, 10.0, 3);
+        times[2].retain(|&at_us| (at_us < 5e6) == is_first);
+        let alone_us = if is_first { 5e6..9.9e6 } else { 0.0..5e6 };
+        times[2].extend(independent(100.0, alone_us, 3));
+        let mut world = world(times, 1000.0, 0.03, 3);
+        let models = (0..2).map(|model| (ModelId(model), 1)).collect();
+        let latency = Span::from_us(700.0);
+        world.mixes.push(SimulatedMix { models, latency, regulation: Span::from_s(1.0) });
+        let outcome = play(&world);
+        // Of each about three seconds.
+        assert!((1000..1300).contains(&outcome.mixed_launches), "{}", outcome.mixed_launches);
+        assert!(outcome.promises_kept() > 0.985, "{}", outcome.promises_kept());
+    }
 }
 
 #[test]
@@ -148,6 +223,11 @@ fn promises_hold_whatever_comes_between_rounds() {
             (0..100).for_each(|_| times.push(draw(0.0, 9.9e6)));
         }
         let world = world(times, slo_us, noise, seed);
+        let others_per_s = draw(0.1, 3.0) * 1e6 / period_us;
+        let world = match seed % 2 {
+            0 => world,
+            _ => beside(&world, 100.0, others_per_s, draw(1000.0, 8000.0)),
+        };
         let (mixed, apart) = (play(&world), play(&without_mixes(&world)));
         let kept = mixed.promises_kept();
         assert!(kept >= 0.99, "{seed}: {kept}, {} apart", apart.promises_kept());
@@ -169,6 +249,39 @@ fn figures() {
             println!(
                 "objective {slo_us} us, {per_s} rounds per second, apart and as a mix: in time {in_time:.2?} %, last answers {last_us:.0?} us, {} launches of the mix",
                 outcomes[1].mixed_launches
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "prints figures"]
+#[allow(clippy::print_stdout)]
+fn figures_with_others() {
+    for (rounds_per_s, us, others_per_s) in [
+        (200.0, 100.0, 20.0),
+        (200.0, 100.0, 200.0),
+        (200.0, 100.0, 2000.0),
+        (500.0, 100.0, 50.0),
+        (500.0, 100.0, 500.0),
+        (500.0, 100.0, 2000.0),
+        (500.0, 300.0, 500.0),
+        (800.0, 100.0, 80.0),
+        (800.0, 100.0, 800.0),
+    ] {
+        for slo_us in [1000.0, 1200.0] {
+            let world = world(rounds(1e6 / rounds_per_s, 40.0, 10.0, 2), slo_us, 0.03, 2);
+            let world = beside(&world, us, others_per_s, 2000.0);
+            let outcomes = [play(&without_mixes(&world)), play(&world)];
+            let of = |models: Range<usize>| {
+                outcomes.each_ref().map(|outcome| 100.0 * in_time(outcome, models.clone()))
+            };
+            println!(
+                "objective {slo_us} us, {rounds_per_s} rounds per second beside {others_per_s} of {us} us, apart and with the mix: in time {:.2?} %, others {:.2?} %, {} launches of the mix, promises {:.2} %",
+                of(0..3),
+                of(3..4),
+                outcomes[1].mixed_launches,
+                100.0 * outcomes[1].promises_kept(),
             );
         }
     }

@@ -1,7 +1,7 @@
 //! A mix that is ready on one of the partitions: how long it takes, and how often it is run.
 
 use crate::identity::{MixId, ModelId};
-use crate::lane::{LaneMix, MixLatency};
+use crate::lane::{Batch, LaneMix, MixLatency};
 use crate::latency::{LatencyFunction, Prediction};
 use crate::policy::PartitionId;
 use crate::time::Span;
@@ -17,12 +17,12 @@ pub struct ReadyMix {
     pub latency: Span,
 }
 
-/// How launches of a mix's models went since the last look.
+/// How requests of a mix's models were run since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MixUse {
-    /// Launches of the mix.
+    /// Those that were launched as the mix.
     pub together: u32,
-    /// Launches of its models by themselves on the same partition.
+    /// Those that were launched by themselves on the same partition.
     pub apart: u32,
 }
 
@@ -60,13 +60,14 @@ impl ServedMix {
         self.learned.observe(ITSELF, prediction, took);
     }
 
-    /// Something was launched on a partition.
-    pub(super) fn count(&mut self, partition: PartitionId, model: ModelId, mix: Option<MixId>) {
-        let is_member = self.ready.mix.models.iter().any(|(member, _)| *member == model);
-        if mix == Some(self.id()) {
-            self.used.together += 1;
+    /// A batch is launched on a partition.
+    pub(super) fn count(&mut self, partition: PartitionId, batch: &Batch) {
+        let is_member = self.ready.mix.models.iter().any(|(member, _)| *member == batch.model);
+        let requests = batch.requests.len() as u32;
+        if batch.mix == Some(self.id()) {
+            self.used.together += requests;
         } else if is_member && self.ready.partition == partition {
-            self.used.apart += 1;
+            self.used.apart += requests;
         }
     }
 

@@ -155,7 +155,7 @@ impl Serving {
         }
     }
 
-    /// How launches of the mix's models went since this was last asked.
+    /// How requests of the mix's models were run since this was last asked.
     pub fn take_mix_use(&mut self) -> MixUse {
         self.mix.as_mut().map_or(MixUse::default(), ServedMix::take_use)
     }
@@ -453,7 +453,7 @@ impl Serving {
         let size = batch.requests.iter().filter(of_first).count() as u32;
         let alone = served.latencies.alone(batch.model, size);
         if let Some(mix) = &mut self.mix {
-            mix.count(served.partition.id, batch.model, batch.mix);
+            mix.count(served.partition.id, &batch);
         }
         let prediction = match &self.mix {
             Some(mix) if batch.mix == Some(mix.id()) => mix.prediction(batch.expected),

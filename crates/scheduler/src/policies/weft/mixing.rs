@@ -19,12 +19,12 @@ const LEAST_LAG: Span = Span::from_nanos(20_000);
 /// How long what is lost is watched after rounds were recognised and a layout for them was searched for, before a mix is asked for.
 const SETTLING: Span = Span::from_nanos(1_000_000_000);
 
-/// Where less than this share of the launches of a mix's models are the mix, of late, it is dropped; or rests, where its rounds
+/// Where less than this share of the requests of a mix's models run as the mix, of late, it is dropped; or rests, where its rounds
 /// recur all the same: they come faster than it runs, or too tight.
 const LEAST_USE: f64 = 0.5;
 
-/// How much of the distance to the latest share is gone with each launch.
-const USE_WEIGHT: f64 = 0.05;
+/// How much of the distance to the latest share is gone with each request.
+const USE_WEIGHT: f64 = 0.02;
 
 /// How long it rests, and how long one that was regulated to no avail does before more is spent on it.
 const REST: Span = Span::from_nanos(10_000_000_000);
@@ -81,7 +81,7 @@ struct Known {
     may_hold_up: bool,
     /// When its rounds were last seen to recur, or it was last launched.
     seen_at: Time,
-    /// Of the launches of its models, the share that is the mix, of late; `None` where it is not used.
+    /// Of the requests of its models, the share that runs as the mix, of late; `None` where it is not used.
     used: Option<f64>,
     /// Until when it is not to be used.
     rests_until: Option<Time>,
@@ -93,7 +93,7 @@ impl Known {
         self.load.mixed.filter(|_| self.rests_until.is_none())
     }
 
-    /// Takes in how launches went of late; false where too few of them were the mix, though it is used.
+    /// Takes in how requests ran of late; false where too few of them were the mix, though it is used.
     fn is_of_use(&mut self, serving: &mut Serving, now: Time) -> bool {
         let Some(share) = &mut self.used else { return true };
         let used = serving.take_mix_use();
