@@ -19,7 +19,7 @@ const SAME: usize = 16;
 const REMEMBERED: usize = MOST_REQUESTS * (SAME + 1);
 
 /// Sets of models that are tried each time, apart from those that have one that was found just now.
-const MOST_TRIED: usize = 128;
+const MOST_TRIED: usize = 64;
 
 /// Of so many rounds by their length, what most of them keep to, and a few.
 const MOST: usize = SAME * 4 / 5;
@@ -112,7 +112,7 @@ impl Rounds {
         (now.since(last) <= longest * MISSED).then_some(recurring)
     }
 
-    /// The newest requests of some models, each as a [part](part) of a round, the newest first; `None` where one has too few.
+    /// The newest requests of some models, each as a [`part`] of a round, the newest first; `None` where one has too few.
     fn newest(&self, models: &[ModelId]) -> Option<Vec<(u32, Time)>> {
         let own = |model: &ModelId| self.arrived.get(model.index());
         let own = models.iter().map(|model| own(model).filter(|own| own.len() >= SAME));
