@@ -100,6 +100,9 @@ impl Rounds {
 
     /// The round of all of these models that comes again and again, if there is one: that of the fewest requests.
     pub(super) fn recurring(&self, models: &[ModelId], now: Time) -> Option<Recurring> {
+        if models.len() > MOST_REQUESTS {
+            return None;
+        }
         let arrived = self.newest(models)?;
         let last = arrived.first()?.1;
         let mut sizes = models.len().max(2)..=MOST_REQUESTS;
@@ -127,7 +130,7 @@ impl Rounds {
     }
 }
 
-/// One request of the model of a place as a part of the number that is a round: four bits for each model.
+/// One request of the model of a place as a part of the number that is a round: four bits for each of [`MOST_REQUESTS`] models.
 fn part(place: usize) -> u32 {
     1 << (4 * place)
 }
