@@ -8,7 +8,7 @@ use crate::choices::Choices;
 use crate::group::CpuGroup;
 use crate::lane::Lane;
 use crate::model::CpuModel;
-use crate::plan::{CpuExecutable, Parts, Planning, build, build_part, let_go};
+use crate::plan::{CpuExecutable, Planning, build, let_go};
 use crate::{Isa, Priority};
 
 /// A set of cores with a worker pinned to each.
@@ -49,12 +49,8 @@ impl Partition for CpuPartition {
         let choices = self.choices.current();
         let (weights, workers) = (&model.weights, self.units.len());
         let planning = Planning { weights, isa: self.isa, workers, choices: choices.as_deref() };
-        let part = (workers > 1).then(|| model.part(&graph, shapes, workers)).flatten();
-        let part = part.map(|part| (part, graph.clone()));
         let plan = build(graph, &planning);
-        let parts =
-            part.map(|(part, whole)| Parts::new(build_part(part, &whole, &planning), workers));
-        Ok(Box::new(CpuExecutable::new(&model.name, plan, parts, self.lane.clone())))
+        Ok(Box::new(CpuExecutable::new(&model.name, plan, self.lane.clone())))
     }
 
     fn prepare_group(

@@ -6,55 +6,20 @@ use std::time::{Duration, Instant};
 use weft_device::{DeviceError, Executable, ExecutionReport, Urgency, check_inputs};
 use weft_ir::Value;
 
-use super::join_point::join_point;
-use super::{ExecutionPlan, Parts, StepGroup};
-use crate::lane::{Arena, Lane, Track};
+use super::ExecutionPlan;
+use crate::lane::{Arena, Lane};
 use crate::{Pool, PoolError, Worker};
-
-/// Arenas begin at multiples of so many elements: those of a cache line.
-const ARENA_ALIGNMENT: usize = 16;
 
 /// A model at fixed shapes on one partition of cores.
 pub(crate) struct CpuExecutable {
     model: String,
     plan: ExecutionPlan,
-    parted: Option<Parted>,
-    report: ExecutionReport,
     lane: Arc<Lane>,
 }
 
-/// A batch that each core computes a part of, and all of them together from a group of steps on.
-struct Parted {
-    parts: Parts,
-    groups: Vec<StepGroup>,
-    until: usize,
-}
-
-impl Parted {
-    /// What one part takes of the arena, so that the next begins where kernels want it.
-    fn own_elements(&self) -> usize {
-        self.parts.arena_elements().next_multiple_of(ARENA_ALIGNMENT).max(ARENA_ALIGNMENT)
-    }
-}
-
 impl CpuExecutable {
-    /// The batch may be computed in parts at first, one for each core, where it has as many.
-    pub(crate) fn new(
-        model: &str,
-        plan: ExecutionPlan,
-        parts: Option<Parts>,
-        lane: Arc<Lane>,
-    ) -> Self {
-        let parted = parts.filter(|_| !plan.is_small()).map(|parts| {
-            let groups = plan.smallest_groups();
-            let until = join_point(&plan, &groups, parts.count());
-            Parted { parts, groups, until }
-        });
-        let parted = parted.filter(|parted| parted.until > 0);
-        let mut report = plan.report.clone();
-        let elements = parted.as_ref().map_or(0, |of| of.parts.count() * of.own_elements());
-        report.arena_bytes += elements * size_of::<f32>();
-        Self { model: model.to_string(), plan, parted, report, lane }
+    pub(crate) fn new(model: &str, plan: ExecutionPlan, lane: Arc<Lane>) -> Self {
+        Self { model: model.to_string(), plan, lane }
     }
 
     /// Runs the steps; `after_step` is called by the first worker after each of them.
@@ -66,50 +31,8 @@ impl CpuExecutable {
     ) -> Result<Vec<Value>, DeviceError> {
         let track = self.lane.track(urgency)?;
         let mut arena = track.arena();
-        if let Some(parted) = &self.parted {
-            return self.run_parted(parted, track, &mut arena, inputs, after_step);
-        }
         let run = Run { model: &self.model, plan: &self.plan, inputs, after_step };
         run.on(&mut arena, |body| self.plan.run_on(&track.pool, body))
-    }
-
-    /// The first worker's steps stand for those of all, while each has a part of the batch.
-    fn run_parted(
-        &self,
-        parted: &Parted,
-        track: &Track,
-        arena: &mut Arena,
-        inputs: &[Value],
-        after_step: impl Fn(usize) + Sync,
-    ) -> Result<Vec<Value>, DeviceError> {
-        let Self { model, plan, .. } = self;
-        let Parted { parts, groups, until } = parted;
-        plan.check_inputs(model, inputs)?;
-        let (each, whole) = (parted.own_elements(), plan.arena_elements());
-        let whole = whole.next_multiple_of(ARENA_ALIGNMENT);
-        let (own, others) = arena.of_at_least(whole + parts.count() * each)?.split_at_mut(whole);
-        let mut outputs = plan.fresh_outputs();
-        let memory = plan.memory(own, inputs, &mut outputs);
-        let running = parts.begin(&memory, others.chunks_exact_mut(each));
-        let join = groups.get(*until).map_or(plan.steps.len(), |(steps, _)| steps.start);
-        let ran = track.pool.run(|worker| {
-            let number = worker.index();
-            let after_own = |step| {
-                if number == 0 {
-                    after_step(step)
-                }
-            };
-            worker.apart(|alone| {
-                running.run(number, 0..*until, alone, after_own);
-                running.put_together(number, join, (plan, &memory), alone);
-            });
-            worker.barrier();
-            plan.run_groups(&groups[*until..], worker, &memory, &after_step);
-        });
-        ran.map_err(|error| DeviceError::Failed(format!("model '{model}': {error}")))?;
-        running.end(model)?;
-        let others = plan.other_outputs(model, memory)?;
-        plan.results(others, outputs)
     }
 }
 
@@ -183,6 +106,6 @@ impl Executable for CpuExecutable {
     }
 
     fn report(&self) -> &ExecutionReport {
-        &self.report
+        &self.plan.report
     }
 }

@@ -5,7 +5,6 @@ mod chunks;
 mod copy_step;
 mod executable;
 mod is_part;
-mod join_point;
 mod kernel;
 mod memory;
 mod operators;

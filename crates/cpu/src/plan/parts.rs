@@ -20,19 +20,9 @@ impl Parts {
         Self { groups: plan.smallest_groups(), plan, count }
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
-
     /// How their steps run together.
     pub(crate) fn groups(&self) -> &[StepGroup] {
         &self.groups
-    }
-
-    /// What a run of one of them takes for activations, in elements.
-    pub(crate) fn arena_elements(&self) -> usize {
-        self.plan.arena_elements()
     }
 
     /// Begins a run of all of them beside that of the whole batch, each in an arena.
