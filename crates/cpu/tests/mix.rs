@@ -192,6 +192,36 @@ fn every_model_that_can_be_chunked_has_the_same_bits_wherever_chunks_end() {
 }
 
 #[test]
+fn a_mix_takes_an_arena_inputs_and_outputs_for_each_model_and_arenas_for_chunks() {
+    let mixed = Mixed::new(&[("tiny_resnet", 1), ("tiny_mobilenet_v2", 4)]);
+    let partition = mixed.device.partition(&mixed.cores).unwrap();
+    let size_bytes = |values: &[Value]| -> usize {
+        values.iter().map(|value| value.tensor().unwrap().size_bytes()).sum()
+    };
+    let models = mixed.models.iter().zip(&mixed.inputs).zip(mixed.alone());
+    let expected: usize = models
+        .map(|((MixMember { model, shapes }, inputs), outputs)| {
+            let arena_bytes = partition.prepare(&**model, shapes).unwrap().report().arena_bytes;
+            assert!(arena_bytes > 0);
+            arena_bytes + size_bytes(inputs) + size_bytes(&outputs)
+        })
+        .sum();
+    assert_eq!(mixed.unwritten().memory_bytes(), expected);
+    let mut mix = mixed.mix();
+    let at_once = mix.at_once().unwrap();
+    mix.run_us(&at_once).unwrap();
+    assert_eq!(mix.memory_bytes(), expected);
+    // Each of two chunks takes about half of what the batch takes, and no more of it when they are timed again.
+    let MixMember { model, shapes } = &mixed.models[1];
+    let whole_bytes = partition.prepare(&**model, shapes).unwrap().report().arena_bytes;
+    for _ in 0..2 {
+        mix.time_steps_us(1, 2, &mixed.cores).unwrap();
+        let chunks_bytes = mix.memory_bytes() - expected;
+        assert!((whole_bytes / 2..2 * whole_bytes).contains(&chunks_bytes), "{chunks_bytes}");
+    }
+}
+
+#[test]
 fn two_models_that_change_cores_at_every_step_disturb_nothing() {
     let mixed = Mixed::new(&[("tiny_resnet", 1), ("tiny_resnet", 1)]);
     let alone = mixed.alone();

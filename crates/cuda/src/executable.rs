@@ -248,6 +248,11 @@ impl CudaExecutable {
         self.report.weight_bytes + self.report.arena_bytes + self.memory.size_bytes()
     }
 
+    /// What it takes on the device besides weights where its lane is nobody else's.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.lane.take_turn().size_bytes() + self.memory.size_bytes()
+    }
+
     /// Fills the partition's arena and the outputs with what is not a number, so that a test sees what the next run
     /// leaves unwritten.
     pub fn poison(&self) -> Result<(), DeviceError> {

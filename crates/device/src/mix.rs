@@ -80,6 +80,10 @@ pub trait Mix: Send {
     /// What it is called here that all models run at once on all units.
     fn at_once_name(&self) -> &'static str;
 
+    /// What it takes of the device's memory at present, besides the weights of its models. It may grow as steps are timed and
+    /// schedules compiled.
+    fn memory_bytes(&self) -> usize;
+
     /// How far results may be from those of a model alone, relative to them.
     fn tolerance(&self) -> f64;
 

@@ -55,6 +55,13 @@ pub(crate) enum Together {
     Mixed(Arc<ReadyMix>),
 }
 
+impl Together {
+    /// Whether there is a mix to run by.
+    pub(crate) fn is_mixed(&self) -> bool {
+        matches!(self, Self::Mixed(mix) if !mix.is_gone())
+    }
+}
+
 /// Runs parts, all of one model, of members of one group or of a mix: what comes of each.
 pub(crate) fn run(parts: &[Part], together: &Together, urgency: Urgency) -> Vec<Outcome> {
     let Some(first) = parts.first() else { return Vec::new() };

@@ -40,7 +40,7 @@ pub use status::{EngineStatus, ModelStatus, PartitionStatus, RunningStatus};
 
 use alarm::Alarm;
 use call::{Call, lock};
-use mixing::Mixer;
+use mixing::{MixMemory, Mixer};
 use preparing::Preparer;
 use service::{Generation, Layer, Service};
 use shared::Shared;
@@ -53,7 +53,7 @@ pub struct EngineDevice {
     pub units: UnitSet,
     /// Of its memory.
     pub bandwidth_bytes_per_s: f64,
-    /// For models.
+    /// For models, and for what mixes take beside them.
     pub memory_bytes: u64,
     /// Models without an objective run in the background of the others, where the device can do that.
     pub uses_background: bool,
@@ -93,6 +93,7 @@ impl Engine {
             device: device.device.clone(),
             units: device.units.clone(),
             schedules: device.schedules,
+            memory: MixMemory::new(device.memory_bytes),
         };
         let preparer = Preparer::start(device.device, device.units)?;
         let shared = Shared::new(observer, preparer, Alarm::start()?, mixer);
@@ -186,6 +187,18 @@ impl Engine {
     /// How many rows of a model's requests have not been answered.
     pub fn waiting(&self, model: ModelKey) -> usize {
         status::waiting(&self.shared.services(), model)
+    }
+
+    /// Mixes take no more of the device's memory together than this from now on, which is what models leave of it. Those for
+    /// which there is no room are let go of, and none is made; until it is said they may take all of it.
+    pub fn leave_to_mixes(&self, memory_bytes: u64) {
+        self.shared.mixer.memory.limit_to(memory_bytes);
+        self.shared.let_go_of_mixes();
+    }
+
+    /// What mixes take of the device's memory, besides what their models take.
+    pub fn mix_memory_bytes(&self) -> u64 {
+        self.shared.mixer.memory.taken_bytes()
     }
 
     /// What it does at this moment.

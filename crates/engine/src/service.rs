@@ -176,6 +176,15 @@ impl Service {
         self.waiting.is_empty() && self.running == 0
     }
 
+    /// Mixes that can be launched.
+    pub(crate) fn ready_mixes(&self) -> impl Iterator<Item = &Arc<ReadyMix>> {
+        let ready = self.mixes.values().filter_map(|mix| match mix {
+            Mixed::Ready(mix) => Some(mix),
+            Mixed::Wanted(_) => None,
+        });
+        ready.filter(|mix| !mix.is_gone())
+    }
+
     pub(crate) fn serves(&self, model: ModelKey) -> bool {
         self.places.contains_key(&model)
     }
@@ -376,7 +385,7 @@ impl Service {
             None if is_fused => Together::Fused,
             None => Together::AsBatch,
         };
-        let is_mixed = matches!(together, Together::Mixed(_));
+        let is_mixed = together.is_mixed();
         let part = |piece: Piece| {
             let model = partition.ready[&self.places[&piece.call.model]].clone();
             Part { piece, model }

@@ -1,6 +1,5 @@
 //! What the threads of an engine share: the services, under one lock that is held for as long as a decision takes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::beside;
 use crate::call::{Call, Piece, Reply, Submission, lock};
 use crate::clock::Clock;
 use crate::error::InferError;
-use crate::mixing::Mixer;
+use crate::mixing::{Mixer, ReadyMix};
 use crate::observer::Observer;
 use crate::preparing::Preparer;
 use crate::service::{Effects, Generation, Message, Service};
@@ -28,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) preparer: Preparer,
     pub(crate) alarm: Alarm,
-    mixer: Arc<Mixer>,
+    pub(crate) mixer: Arc<Mixer>,
     services: Mutex<Services>,
     /// Something has ended that somebody may wait for.
     ended: Condvar,
@@ -236,12 +235,12 @@ impl Shared {
     pub(crate) fn in_idle_moment<T>(
         &self,
         generation: Generation,
-        is_unwanted: &AtomicBool,
+        is_unwanted: impl Fn() -> bool,
         work: impl FnOnce() -> T,
     ) -> Option<T> {
         let is_over = |services: &Services| {
             let is_current = services.current.iter().any(|it| it.generation == generation);
-            is_unwanted.load(Ordering::Relaxed) || services.is_stopping || !is_current
+            is_unwanted() || services.is_stopping || !is_current
         };
         let mut services = self.services();
         loop {
@@ -259,6 +258,19 @@ impl Shared {
         drop(services);
         let _resumption = Resumption(self);
         Some(work())
+    }
+
+    /// Lets go of mixes that are ready while all take more than they may. Those that are regulated end by themselves.
+    pub(crate) fn let_go_of_mixes(&self) {
+        let ready: Vec<Arc<ReadyMix>> =
+            self.services().current.iter().flat_map(Service::ready_mixes).cloned().collect();
+        ready.iter().for_each(|mix| self.let_go_if_too_large(mix));
+    }
+
+    pub(crate) fn let_go_if_too_large(&self, mix: &ReadyMix) {
+        if let Some(no_room) = mix.let_go_if_too_large() {
+            self.observer.regulated(&mix.models, &no_room.into());
+        }
     }
 
     /// Makes services the current ones, once what they begin with is ready. What waits for those before moves to them; what

@@ -149,7 +149,7 @@ impl Job {
             rows: self.rows(),
             tenants: self.tenants().len() as u32,
             is_fused: matches!(self.together, Together::Fused),
-            is_mixed: matches!(self.together, Together::Mixed(_)),
+            is_mixed: self.together.is_mixed(),
             started,
             took: elapsed - paused,
             paused,

@@ -6,7 +6,7 @@ use weft_scheduler::plan::Slo;
 use weft_scheduler::{GroupId, ModelId, PredictionError, Span, Time, UnitMask};
 
 use crate::model::{EngineModel, ModelKey};
-use crate::service::{Layer, Mixed, Service};
+use crate::service::{Layer, Service};
 use crate::shared::{Services, Shared};
 
 /// An engine at one moment.
@@ -116,12 +116,8 @@ fn partitions(service: &Service, now: Time) -> Vec<PartitionStatus> {
     partitions
 }
 
-fn mixes(service: &Service) -> Vec<Vec<(ModelKey, u32)>> {
-    let ready = service.mixes.values().filter_map(|mix| match mix {
-        Mixed::Ready(mix) => Some(mix.models.clone()),
-        Mixed::Wanted(_) => None,
-    });
-    ready.collect()
+fn mixes(service: &Service) -> impl Iterator<Item = Vec<(ModelKey, u32)>> {
+    service.ready_mixes().map(|mix| mix.models.clone())
 }
 
 fn models(service: &Service, now: Time) -> Vec<ModelStatus> {

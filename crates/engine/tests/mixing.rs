@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct MixingCpu {
     cpu: CpuDevice,
     said_us: fn(&[MixSegment]) -> f64,
+    /// What its mixes take more of its memory with each run.
+    bytes_per_run: usize,
 }
 
 fn faster(segments: &[MixSegment]) -> f64 {
@@ -79,6 +81,7 @@ impl Device for MixingCpu {
             said_us,
             shared_us: None,
             chunked_step_us: None,
+            bytes_per_run: self.bytes_per_run,
         };
         let mix = self.cpu.mix(models, units)?;
         Some(mix.map(|mix| Box::new(watched(mix)) as Box<dyn Mix>))
@@ -129,8 +132,12 @@ struct Served {
 }
 
 impl Served {
-    /// Two models that one core is said to be too slow for, so that they share both.
     fn new(said_us: fn(&[MixSegment]) -> f64, kept: Arc<Kept>) -> Self {
+        Self::growing(said_us, 0, kept)
+    }
+
+    /// Two models that one core is said to be too slow for, so that they share both, and whose mixes take more with each run.
+    fn growing(said_us: fn(&[MixSegment]) -> f64, bytes_per_run: usize, kept: Arc<Kept>) -> Self {
         let cpu = CpuDevice::new().expect("there is a CPU");
         let model = |name: &&str| {
             let mut model = support::model(&cpu, name, Some(2000.0), 2, |_| Span::from_us(1.0));
@@ -145,7 +152,7 @@ impl Served {
         let models: Vec<EngineModel> = NAMES.iter().map(model).collect();
         let on = EngineDevice {
             units: cpu.units().iter().take(2).collect(),
-            device: Arc::new(MixingCpu { cpu, said_us }),
+            device: Arc::new(MixingCpu { cpu, said_us, bytes_per_run }),
             bandwidth_bytes_per_s: 1e10,
             memory_bytes: 1 << 30,
             uses_background: false,
@@ -190,6 +197,23 @@ impl Served {
         let partition = cpu.partition(&units).expect("there are such units");
         let executable = partition.prepare(&**loaded, &shapes).expect("it is prepared");
         executable.run(inputs).expect("it runs")
+    }
+
+    /// What the mix of both takes, as the device says.
+    fn mix_bytes(&self) -> u64 {
+        let cpu = CpuDevice::new().expect("there is a CPU");
+        let member = |(model, name): (&EngineModel, &&str)| {
+            let shapes = inputs(name, 0);
+            let shapes = shapes.iter().map(|input| input.tensor().expect("it is one").shape());
+            MixMember {
+                model: model.loaded.clone(),
+                shapes: shapes.map(<[usize]>::to_vec).collect(),
+            }
+        };
+        let members: Vec<MixMember> = self.models.iter().zip(&NAMES).map(member).collect();
+        let units = cpu.units().iter().take(2).collect();
+        let mix = cpu.mix(&members, &units).expect("a CPU has mixes").expect("it is prepared");
+        mix.memory_bytes() as u64
     }
 
     fn mixed(&self) -> usize {
@@ -271,4 +295,53 @@ fn models_change_while_a_mix_is_regulated_and_while_it_is_used() {
         served.engine.serve(served.models.clone()).expect("both are served");
     }
     served.round(9);
+}
+
+#[test]
+fn a_mix_for_which_there_is_no_room_is_none() {
+    let served = Served::new(faster, Arc::default());
+    let memory_bytes = served.mix_bytes();
+    let free_bytes = memory_bytes - 1;
+    served.engine.leave_to_mixes(free_bytes);
+    served.rounds_until(|served| !served.outcomes().is_empty());
+    (0..30).for_each(|seed| served.round(seed));
+    assert_eq!(served.outcomes(), [MixOutcome::NoRoom { memory_bytes, free_bytes }]);
+    assert_eq!((served.mixed(), served.engine.mix_memory_bytes()), (0, 0));
+
+    let served = Served::new(faster, Arc::default());
+    served.engine.leave_to_mixes(memory_bytes);
+    served.rounds_until(|served| served.mixed() >= 3);
+    assert_eq!(served.engine.mix_memory_bytes(), memory_bytes);
+}
+
+#[test]
+fn a_mix_that_outgrows_its_room_while_it_is_regulated_is_given_up() {
+    let served = Served::growing(faster, 1 << 10, Arc::default());
+    let free_bytes = served.mix_bytes() + (10 << 10);
+    served.engine.leave_to_mixes(free_bytes);
+    served.rounds_until(|served| !served.outcomes().is_empty());
+    let outcomes = served.outcomes();
+    let [MixOutcome::NoRoom { memory_bytes, free_bytes: told_bytes }] = outcomes[..] else {
+        panic!("{outcomes:?}")
+    };
+    assert!(memory_bytes > free_bytes && told_bytes == free_bytes, "{outcomes:?}");
+    assert_eq!((served.mixed(), served.engine.mix_memory_bytes()), (0, 0));
+}
+
+#[test]
+fn a_mix_is_let_go_of_where_models_need_its_room() {
+    let served = Served::new(faster, Arc::default());
+    served.rounds_until(|served| served.mixed() >= 3);
+    let memory_bytes = served.mix_bytes();
+    assert_eq!(served.engine.status().mixes.len(), 1);
+    served.engine.leave_to_mixes(memory_bytes);
+    assert_eq!(served.engine.mix_memory_bytes(), memory_bytes, "there is room");
+    served.engine.leave_to_mixes(5);
+    assert_eq!((served.engine.mix_memory_bytes(), served.engine.status().mixes.len()), (0, 0));
+    let outcomes = served.outcomes();
+    assert_eq!(outcomes.last(), Some(&MixOutcome::NoRoom { memory_bytes, free_bytes: 5 }));
+    // Its rounds go on without it.
+    let mixed = served.mixed();
+    (0..30).for_each(|seed| served.round(seed));
+    assert_eq!(served.mixed(), mixed);
 }

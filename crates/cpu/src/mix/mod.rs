@@ -140,6 +140,11 @@ impl Mix for CpuMix {
         "free-running threads"
     }
 
+    /// It grows where batches are computed in chunks.
+    fn memory_bytes(&self) -> usize {
+        self.models.iter().map(MixedModel::memory_bytes).sum()
+    }
+
     /// Kernels are the same on any number of cores, and add in the same order.
     fn tolerance(&self) -> f64 {
         0.0

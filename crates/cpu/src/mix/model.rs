@@ -132,6 +132,15 @@ impl MixedModel {
         }
     }
 
+    /// What it takes for activations, of parts too, and for inputs and outputs, which stay from run to run.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let outputs = self.outputs.iter().map(|output| size_of_val(output.as_slice()));
+        let arenas = self.parts.values().flat_map(|(_, arenas)| arenas);
+        let arenas = arenas.map(|arena| size_of_val(&arena[..]));
+        let own = self.plan.arena_bytes() + self.plan.input_bytes();
+        own + outputs.chain(arenas).sum::<usize>()
+    }
+
     pub(super) fn step_count(&self) -> usize {
         self.groups.len()
     }

@@ -86,6 +86,11 @@ impl ExecutionPlan {
         self.report.arena_bytes
     }
 
+    /// The size of the inputs.
+    pub(crate) fn input_bytes(&self) -> usize {
+        self.inputs.iter().filter_map(|(_, fact)| fact.size_bytes()).sum()
+    }
+
     /// Whether waking the workers would take longer than the work.
     fn is_small(&self) -> bool {
         let outputs = self.outputs.iter().map(|output| &output.fact);

@@ -179,6 +179,11 @@ impl Mix for CudaMix {
         "streams"
     }
 
+    /// Arenas and counters are added as models are timed in more chunks and on more numbers of SMs.
+    fn memory_bytes(&self) -> usize {
+        self.models.iter().map(MixedModel::memory_bytes).sum()
+    }
+
     /// Kernels differ with the number of SMs.
     fn tolerance(&self) -> f64 {
         2e-2

@@ -55,7 +55,7 @@ struct BoundPlan {
     steps: Vec<Vec<BoundWork>>,
     values: Vec<PlacedValue>,
     /// Counters are the plan's own; inputs and outputs of it are not used.
-    _memory: IoMemory,
+    memory: IoMemory,
     _weights: Vec<Arc<DeviceWeights>>,
 }
 
@@ -69,6 +69,14 @@ impl MixedModel {
         let given = inputs.chain(output_buffers).collect();
         let (plans, arenas) = (HashMap::new(), HashMap::new());
         Ok(Self { plans, arenas, executable, values, given, member })
+    }
+
+    /// Of the device's memory, besides weights.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let plans = self.plans.values().flat_map(HashMap::values);
+        let plans = plans.map(|plan| plan.memory.size_bytes());
+        let arenas = self.arenas.values().map(GrowableBuffer::size_bytes);
+        self.executable.own_bytes() + plans.chain(arenas).sum::<usize>()
     }
 
     pub(super) fn step_count(&self) -> usize {
@@ -215,7 +223,7 @@ impl MixedModel {
             let problem = "its plans differ in their steps from partition to partition".to_string();
             return Err(DeviceError::Failed(problem).at(model, None));
         }
-        Ok(BoundPlan { steps, values, _memory: memory, _weights: weights })
+        Ok(BoundPlan { steps, values, memory, _weights: weights })
     }
 
     /// Where a part's memory is: its part of the model's inputs and outputs, and an arena of its own where it is not the whole

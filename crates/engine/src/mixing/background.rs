@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use weft_scheduler::regulate::Strategy;
 use weft_scheduler::{MixId, UnitMask};
 
 use super::known_schedules::{FoundSchedule, KnownSchedules};
+use super::memory::{MixMemory, MixShare, NoRoom};
 use super::ready_mix::ReadyMix;
 use crate::beside;
 use crate::clock::span;
@@ -69,8 +70,21 @@ pub enum MixOutcome {
     },
     /// Nothing faster was found than one model after another.
     NotFaster,
+    /// There is no room for it beside the models, or no more: it is none.
+    NoRoom {
+        /// What it takes of the device's memory.
+        memory_bytes: u64,
+        /// What there is for it.
+        free_bytes: u64,
+    },
     /// It could not be regulated, and why.
     Failed(String),
+}
+
+impl From<NoRoom> for MixOutcome {
+    fn from(NoRoom { memory_bytes, free_bytes }: NoRoom) -> Self {
+        Self::NoRoom { memory_bytes, free_bytes }
+    }
 }
 
 /// What it takes to regulate mixes.
@@ -80,13 +94,22 @@ pub(crate) struct Mixer {
     pub(crate) units: UnitSet,
     /// `None` where mixes are not to be regulated.
     pub(crate) schedules: Option<Arc<dyn KnownSchedules>>,
+    /// What they take and may take.
+    pub(crate) memory: Arc<MixMemory>,
 }
 
 /// Why a mix is not regulated to the end.
 enum Ended {
     /// Nobody wants it any more.
     Unwanted,
+    NoRoom(NoRoom),
     Failed(String),
+}
+
+impl From<NoRoom> for Ended {
+    fn from(no_room: NoRoom) -> Self {
+        Self::NoRoom(no_room)
+    }
 }
 
 impl<E: fmt::Display> From<E> for Ended {
@@ -121,11 +144,12 @@ impl Mixer {
             let ran = catch_unwind(AssertUnwindSafe(|| session.run()));
             let (outcome, ready) = match ran.unwrap_or_else(|_| Err(Ended::from("a panic"))) {
                 Err(Ended::Unwanted) => return,
+                Err(Ended::NoRoom(no_room)) => (no_room.into(), None),
                 Err(Ended::Failed(why)) => (MixOutcome::Failed(why), None),
                 Ok(None) => (MixOutcome::NotFaster, None),
-                Ok(Some((mix, latency))) => {
+                Ok(Some((mix, share, latency))) => {
                     let in_turns = Duration::from_secs_f64(mix.in_turns_us() / 1e6);
-                    let ready = ReadyMix::new(keys.clone(), mix);
+                    let ready = ReadyMix::new(keys.clone(), mix, share);
                     let outcome = MixOutcome::Faster { latency, in_turns };
                     (outcome, Some((Arc::new(ready), span(latency))))
                 }
@@ -133,7 +157,11 @@ impl Mixer {
             if let Some(shared) = shared.upgrade() {
                 shared.observer.regulated(&keys, &outcome);
             }
-            tell(ready);
+            tell(ready.clone());
+            // Who made room before could not see it.
+            if let (Some((ready, _)), Some(shared)) = (ready, shared.upgrade()) {
+                shared.let_go_if_too_large(&ready);
+            }
         };
         // Without a thread every batch runs by itself.
         if self.schedules.is_none() || beside::spawn("weft-regulate", work).is_err() {
@@ -150,8 +178,8 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// The mix, and how long it takes as requests have it, where that is worth anything.
-    fn run(&self) -> Result<Option<(RegulatedMix, Duration)>, Ended> {
+    /// The mix, its share of the memory, and how long it takes as requests have it, where that is worth anything.
+    fn run(&self) -> Result<Option<(RegulatedMix, MixShare, Duration)>, Ended> {
         let schedules = self.mixer.schedules.as_deref().ok_or(Ended::Unwanted)?;
         let members = self.members()?;
         let mut batches = Vec::with_capacity(members.len());
@@ -163,6 +191,8 @@ impl Session<'_> {
         let units: UnitSet = self.wanted.units.iter().map(|unit| all[unit as usize]).collect();
         let none = || Err(DeviceError::Failed("the device has no mixes".into()));
         let mix = self.mixer.device.mix(&members, &units).unwrap_or_else(none)?;
+        let mut pieces = Pieces::of(self.mixer.memory.share());
+        pieces.share.set(mix.memory_bytes() as u64)?;
         let named = |((model, count), inputs): (&(EngineModel, u32), &Vec<_>)| RegulatedModel {
             name: format!("{} b{count}", model.loaded.name()),
             inputs: inputs.clone(),
@@ -172,9 +202,9 @@ impl Session<'_> {
         let options = RegulationOptions { time, strategy, piece: PIECE };
         let mut regulation = Regulation::new(mix, models, options)?;
         let likeness = likeness(&members);
-        let mut pieces = Pieces::default();
         while regulation.timed().is_none() {
             self.piece(&mut pieces, || regulation.advance())??;
+            pieces.share.set(regulation.memory_bytes())?;
         }
         if let Some(stages) = schedules.known(&likeness, regulation.unit_count())
             && let Some(timed) = regulation.timed()
@@ -186,13 +216,18 @@ impl Session<'_> {
         while match regulation.needs_device() {
             true => self.piece(&mut pieces, || regulation.advance())??,
             false => regulation.advance()?,
-        } {}
+        } {
+            pieces.share.set(regulation.memory_bytes())?;
+        }
         let unit_count = regulation.unit_count();
         let mut settling = regulation.settle(ROUNDS)?;
         while match settling.needs_device() {
             true => self.piece(&mut pieces, || settling.advance())??,
             false => settling.advance()?,
-        } {}
+        } {
+            pieces.share.set(settling.memory_bytes())?;
+        }
+        pieces.share.set(settling.memory_bytes())?;
         let mut found = settling.finish()?;
         if found.latency_us() > found.in_turns_us() * (1.0 - LEAST_GAIN) {
             return Ok(None);
@@ -209,7 +244,7 @@ impl Session<'_> {
             let stages = write_stages(found.stages(), found.timed());
             schedules.keep(&likeness, unit_count, &FoundSchedule { stages, time, in_turns });
         }
-        Ok(Some((found, took[ROUNDS / 2])))
+        Ok(Some((found, pieces.share, took[ROUNDS / 2])))
     }
 
     fn members(&self) -> Result<Vec<MixMember>, Ended> {
@@ -220,7 +255,7 @@ impl Session<'_> {
         self.wanted.models.iter().map(member).collect()
     }
 
-    /// Does a piece of work when there is nothing else to do.
+    /// Does a piece of work when there is nothing else to do, for as long as there is room for the mix.
     fn piece<T>(&self, pieces: &mut Pieces, work: impl FnOnce() -> T) -> Result<T, Ended> {
         let shared = self.shared.upgrade().ok_or(Ended::Unwanted)?;
         let mut took = Duration::ZERO;
@@ -230,8 +265,12 @@ impl Session<'_> {
             took = start.elapsed();
             done
         };
-        let done = shared.in_idle_moment(self.generation, &self.wanted.is_unwanted, timed);
-        let done = done.ok_or(Ended::Unwanted)?;
+        let is_unwanted =
+            || self.wanted.is_unwanted.load(Ordering::Relaxed) || pieces.share.fits().is_err();
+        let Some(done) = shared.in_idle_moment(self.generation, is_unwanted, timed) else {
+            pieces.share.fits()?;
+            return Err(Ended::Unwanted);
+        };
         let tightest = shared.services().tightest_objective().filter(|_| !self.wanted.may_hold_up);
         drop(shared);
         thread::sleep((took * REST_TIMES).min(LONGEST_REST));
@@ -245,14 +284,18 @@ fn of_batch(model: &EngineModel, count: u32) -> Dimensions {
     Dimensions { batch: count as usize, ..model.dimensions.clone() }
 }
 
-/// Pieces of work that were done.
-#[derive(Default)]
+/// Pieces of work that were done, and what the mix takes by them.
 struct Pieces {
+    share: MixShare,
     last: Duration,
     overlong: usize,
 }
 
 impl Pieces {
+    fn of(share: MixShare) -> Self {
+        Self { share, last: Duration::ZERO, overlong: 0 }
+    }
+
     /// Counts the last one; an error where too many took longer than they may.
     fn count(&mut self, longest: Option<Duration>) -> Result<(), Ended> {
         let Some(longest) = longest.filter(|&longest| self.last > longest) else { return Ok(()) };

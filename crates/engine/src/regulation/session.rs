@@ -78,6 +78,11 @@ impl Regulation {
         }
     }
 
+    /// What the mix takes of the device's memory at present, besides the weights of its models.
+    pub fn memory_bytes(&self) -> u64 {
+        self.subject.mix.memory_bytes() as u64
+    }
+
     /// What is done now, in words.
     pub fn progress(&self) -> String {
         match &self.phase {

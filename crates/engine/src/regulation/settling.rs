@@ -48,6 +48,11 @@ impl Settling {
         self.contest.needs_device()
     }
 
+    /// What the mix takes of the device's memory at present, besides the weights of its models.
+    pub fn memory_bytes(&self) -> u64 {
+        self.subject.mix.memory_bytes() as u64
+    }
+
     /// Goes on by one piece; whether there is more to do. Results are compared with those of each model alone before anything is
     /// timed.
     pub fn advance(&mut self) -> Result<bool, RegulationError> {

@@ -75,7 +75,8 @@ impl World {
     fn watched(&self) -> WatchedMix {
         let (mix, runs) = (self.mix(), Arc::default());
         let (wrong, said_us, shared_us, chunked_step_us) = (None, None, None, None);
-        WatchedMix { mix, runs, wrong, said_us, shared_us, chunked_step_us }
+        let bytes_per_run = 0;
+        WatchedMix { mix, runs, wrong, said_us, shared_us, chunked_step_us, bytes_per_run }
     }
 
     /// A session of a mix whose schedules are said to take a millisecond and whose shared launches so long, at its end.

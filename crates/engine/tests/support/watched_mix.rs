@@ -21,6 +21,8 @@ pub(crate) struct WatchedMix {
     /// Batches can be computed in two chunks, every step of which is said to take so long by itself, in microseconds; those of
     /// batches at once are said to take [`STEP_US`] then.
     pub(crate) chunked_step_us: Option<f64>,
+    /// What it takes more of the device's memory with each run.
+    pub(crate) bytes_per_run: usize,
 }
 
 /// How long steps are said to take on any units.
@@ -36,6 +38,10 @@ impl Mix for WatchedMix {
 
     fn at_once_name(&self) -> &'static str {
         self.mix.at_once_name()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.mix.memory_bytes() + self.runs.load(Ordering::Relaxed) * self.bytes_per_run
     }
 
     fn tolerance(&self) -> f64 {

@@ -190,8 +190,7 @@ impl Curator {
                 *resident = resident.prepared_anew();
             }
         }
-        self.change_over(before);
-        self.write_index();
+        self.conclude(before);
     }
 
     /// Puts models to sleep that nobody has used for as long as they stay without.
@@ -240,10 +239,21 @@ impl Curator {
             let is_out = shelf.unloaded.contains(&version.name);
             shelf.wanted.contains_key(version) || (failed.contains(&*version.name) && !is_out)
         });
+        self.conclude(before);
+    }
+
+    /// Serves what is resident now, and says what that is and takes.
+    fn conclude(&mut self, before: BTreeMap<ModelVersion, Resident>) {
         self.change_over(before);
         self.write_index();
-        let taken_bytes = self.residents_bytes() + self.group_bytes;
-        self.taken_bytes.store(taken_bytes, Ordering::Relaxed);
+        self.taken_bytes.store(self.residents_bytes() + self.group_bytes, Ordering::Relaxed);
+        self.leave_to_mixes(0);
+    }
+
+    /// Mixes have what is left by models, those that are coming among them, and by groups.
+    fn leave_to_mixes(&self, coming_bytes: u64) {
+        let taken_bytes = self.residents_bytes() + self.group_bytes + coming_bytes;
+        self.engine.leave_to_mixes(self.budget_bytes.saturating_sub(taken_bytes));
     }
 
     /// What models take, each by itself.
@@ -316,6 +326,7 @@ impl Curator {
             self.shelf.residents.remove(&version);
             self.shelf.asleep.insert(version);
         }
+        self.leave_to_mixes(memory_bytes);
         Ok(true)
     }
 

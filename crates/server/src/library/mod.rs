@@ -31,6 +31,7 @@ pub type Look = Box<dyn Fn() -> Result<OnDisk, String> + Send + Sync>;
 /// The models of a folder, served as far as they can be.
 pub struct Library {
     commands: Sender<Command>,
+    engine: Arc<Engine>,
     index: Arc<Mutex<Vec<IndexEntry>>>,
     taken_bytes: Arc<AtomicU64>,
     budget_bytes: u64,
@@ -52,7 +53,7 @@ impl Library {
         let taken_bytes = Arc::<AtomicU64>::default();
         let curator = Curator {
             loader,
-            engine,
+            engine: engine.clone(),
             table,
             budget_bytes,
             index: index.clone(),
@@ -69,7 +70,7 @@ impl Library {
             .name("weft-library".into())
             .spawn(move || curator.work(&received))?;
         let has_applied = AtomicBool::new(false);
-        Ok(Self { commands, index, taken_bytes, budget_bytes, look, has_applied })
+        Ok(Self { commands, engine, index, taken_bytes, budget_bytes, look, has_applied })
     }
 
     /// Serves what the disk has now, and returns when that is done. What cannot be served is in the index, with the reason;
@@ -80,9 +81,9 @@ impl Library {
         outcome
     }
 
-    /// What the models that are on the device take of its memory, at their largest batches.
+    /// What the models that are on the device take of its memory, at their largest batches, and their groups and mixes.
     pub fn memory_bytes(&self) -> u64 {
-        self.taken_bytes.load(Ordering::Relaxed)
+        self.taken_bytes.load(Ordering::Relaxed) + self.engine.mix_memory_bytes()
     }
 
     /// Serves a model beside those of the folder, which clients do not see, or no such model any more.

@@ -88,7 +88,7 @@ families! {
     MODELS Gauge "weft_models"
         "Versions of models in the repository, by state."
     MODELS_MEMORY Gauge "weft_models_memory_bytes"
-        "Memory of the device that the models on it take at their largest batches, and their groups."
+        "Memory of the device that the models on it take at their largest batches, and their groups and mixes."
     MEMORY_BUDGET Gauge "weft_memory_budget_bytes"
         "Memory of the device that models may take."
     CONNECTIONS Gauge "weft_connections"

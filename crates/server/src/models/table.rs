@@ -182,6 +182,9 @@ impl Observer for ModelTable {
             MixOutcome::NotFaster => {
                 tracing::info!(models, "a mix was regulated to no avail");
             }
+            MixOutcome::NoRoom { memory_bytes, free_bytes } => {
+                tracing::info!(models, memory_bytes, free_bytes, "no room for a mix, run apart");
+            }
             MixOutcome::Failed(why) => tracing::warn!(models, why, "a mix is not regulated"),
         }
     }
