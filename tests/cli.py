@@ -943,6 +943,9 @@ def bounded_programs(folder):
     plain = os.path.join(folder, "plain.txt")
     open(plain, "w").close()
     ends_with("a file that is no program", 126, *half, "--", plain, says="cannot be run")
+    nowhere = os.path.join(folder, "nowhere", "run.json")
+    result = ends_with("a report that cannot be written", 2, *half, "--json", nowhere, "--", "echo", "ran", says=nowhere)
+    expect("is known before the program is started", "ran" not in result.stdout, result.stdout)
     told_to_end(half)
 
     for share in ("0%", "101%", "-5%", "30", "a lot", "nan%", ""):
@@ -963,13 +966,22 @@ def told_to_end(half):
     """What asks `weft run` to end reaches the program and what it has started, and the program says how it ends."""
     ready = "import signal, sys, time, subprocess\n"
     asks = ready + "signal.signal(signal.%s, lambda *_: sys.exit(9)); print('ready', flush=True); time.sleep(60)"
-    for name in ("SIGTERM", "SIGINT"):
+    # Programs that `nohup` starts, these tests perhaps among them, are heedless.
+    heedful = lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    heedless = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         bounded = [WEFT, "run", *half, "--", sys.executable, "-c", asks % name]
-        process = subprocess.Popen(bounded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(bounded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heedful)
         process.stdout.readline()
         process.send_signal(getattr(signal, name))
         _, errors = process.communicate(timeout=30)
         expect(f"{name} reaches the program", process.returncode == 9, f"{process.returncode} {errors}")
+    bounded = [WEFT, "run", *half, "--", "sh", "-c", "echo ready; sleep 1; exit 5"]
+    process = subprocess.Popen(bounded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heedless)
+    process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=30)
+    expect("a hangup that is ignored is no matter", process.returncode == 5, process.returncode)
     child = ready + "child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
     bounded = [WEFT, "run", *half, "--", sys.executable, "-c", child]
     process = subprocess.Popen(bounded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

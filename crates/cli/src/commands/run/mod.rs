@@ -17,6 +17,7 @@ use clap::{Args, ValueEnum};
 use weft_cuda::CudaDevice;
 use weft_device::UnitSet;
 
+use crate::files;
 pub(crate) use cores::allowed as allowed_cores;
 pub(crate) use probe::{Options as ProbeOptions, run as probe};
 use share::Share;
@@ -81,6 +82,7 @@ enum Bounded {
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    options.json.iter().try_for_each(|path| files::check(path))?;
     match options.bounded()? {
         Bounded::Cuda => cuda::run(options),
         Bounded::Cpu | Bounded::Auto => cpu::run(options),

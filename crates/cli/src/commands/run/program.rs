@@ -129,6 +129,9 @@ fn forward_signals(running: Arc<Mutex<Option<Pid>>>, is_interactive: bool) -> Re
     let entered = runtime.enter();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // Who has asked that hangups be no matter, as `nohup` does, is not asked to end by one.
+    let listens = !ignores_hangups()?;
+    let mut hangup = listens.then(|| signal(SignalKind::hangup())).transpose()?;
     drop(entered);
     thread::spawn(move || {
         runtime.block_on(async move {
@@ -136,18 +139,34 @@ fn forward_signals(running: Arc<Mutex<Option<Pid>>>, is_interactive: bool) -> Re
                 let signal = tokio::select! {
                     _ = terminate.recv() => Signal::TERM,
                     _ = interrupt.recv() => Signal::INT,
+                    _ = async { hangup.as_mut()?.recv().await }, if listens => Signal::HUP,
                 };
                 let running = running.lock().unwrap_or_else(PoisonError::into_inner);
                 // One that has ended meanwhile is not missed.
                 let _ = match *running {
                     Some(pid) if !is_interactive => kill_process_group(pid, signal),
-                    Some(pid) if signal == Signal::TERM => kill_process(pid, signal),
+                    Some(pid) if signal != Signal::INT => kill_process(pid, signal),
                     _ => Ok(()),
                 };
             }
         });
     });
     Ok(())
+}
+
+/// Whether this process, and what it starts, takes no notice of hangups.
+fn ignores_hangups() -> Result<bool> {
+    let text =
+        std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    ignored_signals(&text)
+        .map(|ignored| ignored & 1 << (Signal::HUP.as_raw() - 1) != 0)
+        .context("/proc/self/status is not understood")
+}
+
+/// A bit for each signal that is ignored, the first signal's the lowest.
+fn ignored_signals(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 /// The processor time of the processes that this one has waited for, and of those that they have.
@@ -174,6 +193,12 @@ mod tests {
         assert_eq!(code(ExitStatus::from_raw(7 << 8)), 7);
         assert_eq!(code(ExitStatus::from_raw(15)), 143);
         assert_eq!(code(ExitStatus::from_raw(9)), 137);
+    }
+
+    #[test]
+    fn ignored_signals_are_a_mask() {
+        assert_eq!(ignored_signals("SigBlk:\t01\nSigIgn:\t0000000000001001\n"), Some(0x1001));
+        assert_eq!(ignored_signals("SigBlk:\t01"), None);
     }
 
     #[test]
