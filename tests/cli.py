@@ -205,6 +205,7 @@ def bad_arguments(model, x, folder):
     bad("no such GPU to measure", "bench", "gpu", "--device", "cuda:99", says="CUDA device cannot be used")
     bad("no such GPU to share", "bench", "superkernel", "--device", "cuda:99", says="CUDA device cannot be used")
     bad("no such product", "bench", "superkernel", "--shapes", "round", says="MxNxK")
+    bad("a product of nothing", "bench", "superkernel", "--shapes", "0x4x4", says="MxNxK")
     bad("no such precision", "infer", model, "--input", x, "--device", "cuda", "--precision", "f8", says="f8")
     bad("SMs of a CPU", "infer", model, "--input", x, "--sms", 8, says="--sms")
     bad("no cores", "infer", model, "--input", x, "--cores", "", says="cores")
@@ -1009,6 +1010,7 @@ def training_beside_inference():
     bad("a training job that says something else", *quick, "--training", "while echo 7; do sleep 1; done", says="steps_per_s")
     bad("all for training", *quick, "--share", 100, says="--share")
     bad("no time to measure", *quick[:-3], "--seconds", 0, says="--seconds")
+    bad("for ever to measure", *quick[:-3], "--seconds", "1e300", says="--seconds")
     bad("a second GPU", "bench", "training", "--device", "cuda:1", says="--device")
 
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value as Json, json};
 use weft_engine::regulation::{Outcome, Way};
@@ -17,6 +17,7 @@ use crate::model_file::DimensionOptions;
 use crate::progress;
 use crate::regulation::{Budget, MixedModel, Place, Subject, outcome_json};
 use crate::table::Table;
+use crate::terminal;
 
 /// The mixes of a GPU where none is named.
 const GPU_MIXES: &[&str] = &[
@@ -91,7 +92,9 @@ struct TorchTimes {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.batch != Some(0), "--batch must be at least 1");
-    ensure!(options.budget > 0.0, "--budget must be more than 0");
+    ensure!(options.budget > 0.0, "--budget must be above 0");
+    let time = Duration::try_from_secs_f64(options.budget).context("--budget")?;
+    ensure!(options.rounds > 0, "--rounds must be at least 1");
     let opened = options.device.open_choosing(options.kernels)?;
     ensure!(
         !options.torch || matches!(opened, OpenDevice::Cuda(_)),
@@ -107,12 +110,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let batch = options.batch.unwrap_or(usual_batch);
     let place = Place { device: opened.as_device(), units: &units };
-    let outcomes = outcomes(options, usual, batch, place, torch.as_mut())?;
+    let outcomes = outcomes(options, (usual, batch), time, place, torch.as_mut())?;
     progress::clear();
     if options.json {
         let values: Vec<Json> = outcomes.iter().map(value).collect();
-        println!("{}", serde_json::to_string_pretty(&values)?);
-        return Ok(());
+        return Ok(terminal::print(&serde_json::to_string_pretty(&values)?)?);
     }
     let at_once = outcomes.first().map_or("at once", |found| found.outcome.name(Way::AtOnce));
     let shared = outcomes.iter().any(|found| found.outcome.lockstep.is_some());
@@ -153,19 +155,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         row.extend(shared.map(|_| if was_run { ms(Way::SharedLaunches) } else { String::new() }));
         table.row(row);
     }
-    println!("batch {batch}, {precision}, on {on}:");
-    println!("{}", table.render());
+    let mut text = format!("batch {batch}, {precision}, on {on}:\n{}\n", table.render());
     let means = [gain, gain_over_better]
         .map(|gain| outcomes.iter().map(|found| gain(&found.outcome)).collect::<Vec<f64>>())
         .map(|gains| geometric_mean(&gains));
-    println!(
+    text += &format!(
         "geometric means: {:.2} times one after another, {:.2} times the better of {at_once} and even partitions",
         means[0], means[1]
     );
     if let Some(torch) = torch {
-        println!("{}", beside_torch(&outcomes, &torch.version));
+        text += &format!("\n{}", beside_torch(&outcomes, &torch.version));
     }
-    Ok(())
+    Ok(terminal::print(&text)?)
 }
 
 /// The same mixes in PyTorch.
@@ -189,8 +190,8 @@ fn beside_torch(outcomes: &[Found], version: &str) -> String {
 /// What became of each mix.
 fn outcomes(
     options: &Options,
-    usual: &[&str],
-    batch: usize,
+    (usual, batch): (&[&str], usize),
+    time: Duration,
     place: Place<'_>,
     mut torch: Option<&mut Torch>,
 ) -> Result<Vec<Found>> {
@@ -198,15 +199,15 @@ fn outcomes(
         true => Strategy::CoordinateDescent,
         false => Strategy::Descents,
     };
-    let budget =
-        Budget { time: Duration::from_secs_f64(options.budget), strategy, rounds: options.rounds };
+    let budget = Budget { time, strategy, rounds: options.rounds };
     let mixes: Vec<String> = match options.mixes.is_empty() {
         true => usual.iter().map(|mix| mix.to_string()).collect(),
         false => options.mixes.clone(),
     };
     let mut outcomes = Vec::new();
     for mix in mixes {
-        let model = |name: &str| MixedModel { name: format!("zoo:{name}"), batch };
+        let named = |name: &str| format!("zoo:{}", name.trim_start_matches("zoo:"));
+        let model = |name: &str| MixedModel { name: named(name), batch };
         let models: Vec<MixedModel> = mix.split('+').map(model).collect();
         let subject = Subject::new(&models, &options.dimensions, place, budget)?;
         let input_shapes = subject.input_shapes().to_vec();

@@ -10,6 +10,7 @@ use super::statistics::{geometric_mean, median, quantile};
 use crate::device::DeviceName;
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -78,19 +79,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 "gpu": gpu.context().name(), "contexts": contexts, "rounds": options.rounds,
                 "shapes": shapes,
             });
-            println!("{}", serde_json::to_string_pretty(&report)?);
+            Ok(terminal::print(&serde_json::to_string_pretty(&report)?)?)
         }
         false => {
-            println!(
+            let heading = format!(
                 "{}, f32 without tensor cores; medians in ms as the host sees them, {} rounds; time-only in {}",
                 gpu.context().name(),
                 options.rounds,
                 in_words(contexts)
             );
-            findings.iter().for_each(|finding| println!("\n{}", finding.text()));
+            let texts = findings.iter().map(Finding::text);
+            let texts: Vec<String> = [heading].into_iter().chain(texts).collect();
+            Ok(terminal::print(&texts.join("\n\n"))?)
         }
     }
-    Ok(())
 }
 
 fn in_words(contexts: usize) -> String {
@@ -107,7 +109,7 @@ fn shape(name: &str) -> Result<ProductShape> {
     }
     let sizes: Option<Vec<usize>> = name.split('x').map(|size| size.parse().ok()).collect();
     match sizes.as_deref() {
-        Some(&[m, n, k]) => Ok(ProductShape { m, n, k }),
+        Some(&[m, n, k]) if m > 0 && n > 0 && k > 0 => Ok(ProductShape { m, n, k }),
         _ => {
             bail!("--shapes: '{name}' is no product: conv, square, matrix-vector or MxNxK")
         }
@@ -311,7 +313,7 @@ mod tests {
     fn products_have_names_or_sizes() {
         assert_eq!(shape("conv").unwrap(), ProductShape { m: 256, n: 128, k: 1152 });
         assert_eq!(shape("3x1x5").unwrap(), ProductShape { m: 3, n: 1, k: 5 });
-        for name in ["", "3x4", "3x4x5x6", "convolution", "3x4x-5"] {
+        for name in ["", "3x4", "0x4x5", "3x4x5x6", "convolution", "3x4x-5"] {
             assert!(shape(name).is_err(), "{name}");
         }
     }

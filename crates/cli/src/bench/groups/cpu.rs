@@ -17,6 +17,7 @@ use crate::bench::timing::first_units;
 use crate::model_file;
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 
 /// The models where none is named.
 const MODELS: [&str; 4] =
@@ -68,15 +69,15 @@ pub(super) fn run(options: &Options) -> Result<()> {
         }
     }
     progress::clear();
-    match options.json {
-        true => println!("{}", serde_json::to_string_pretty(&values)?),
-        false => {
-            println!("on {cores} cores:");
-            println!("{}", table.render());
-            println!("geometric mean of the gains {:.3}", geometric_mean(&gains));
-        }
-    }
-    Ok(())
+    let text = match options.json {
+        true => serde_json::to_string_pretty(&values)?,
+        false => format!(
+            "on {cores} cores:\n{}\ngeometric mean of the gains {:.3}",
+            table.render(),
+            geometric_mean(&gains)
+        ),
+    };
+    Ok(terminal::print(&text)?)
 }
 
 /// Tenants of one model's structure, each with a request of its own.

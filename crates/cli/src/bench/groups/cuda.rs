@@ -19,6 +19,7 @@ use crate::model_file;
 use crate::outputs::difference;
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 
 /// The models where none is named.
 const MODELS: [&str; 2] = ["zoo:resnet18", "zoo:mobilenet_v2"];
@@ -93,16 +94,16 @@ pub(super) fn run(options: &Options) -> Result<()> {
         }
     }
     progress::clear();
-    match options.json {
-        true => println!("{}", serde_json::to_string_pretty(&values)?),
-        false => {
-            println!("on {sms} SMs, {}:", device.precision().name());
-            println!("{}", table.render());
-            let mean = geometric_mean(&gains);
-            println!("geometric mean of the gains over the better of the others {mean:.3}");
-        }
-    }
-    Ok(())
+    let text = match options.json {
+        true => serde_json::to_string_pretty(&values)?,
+        false => format!(
+            "on {sms} SMs, {}:\n{}\ngeometric mean of the gains over the better of the others {:.3}",
+            device.precision().name(),
+            table.render(),
+            geometric_mean(&gains)
+        ),
+    };
+    Ok(terminal::print(&text)?)
 }
 
 /// What each step of a group is computed by, and how long it takes alone.

@@ -1,7 +1,8 @@
 //! The process that answers requests, one at a time at a fixed pace, and says how long each took.
 
-use std::io::{BufRead, Write, stdin, stdout};
+use std::io::{self, BufRead, Write, stdin, stdout};
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -41,6 +42,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if stdin().lock().read_line(&mut line)? == 0 {
         return Ok(());
     }
+    // Nor is anybody there any more who would hear the latencies once there is nothing left to read.
+    thread::spawn(|| {
+        let _ = io::copy(&mut stdin().lock(), &mut io::sink());
+        process::exit(0);
+    });
     let pace = Duration::from_secs_f64(options.pace_ms * 1e-3);
     let length = Duration::from_secs_f64(options.seconds);
     let latencies_ms = paced(pace, length, || subject.time_once_ms().map(drop))?;
@@ -57,7 +63,7 @@ fn paced(
     let mut due = start;
     let mut latencies_ms = Vec::new();
     while due.duration_since(start) < length {
-        std::thread::sleep(due.saturating_duration_since(Instant::now() + WAKE_AHEAD));
+        thread::sleep(due.saturating_duration_since(Instant::now() + WAKE_AHEAD));
         while Instant::now() < due {
             std::hint::spin_loop();
         }

@@ -20,6 +20,7 @@ use crate::device::{DeviceName, DeviceOptions};
 use crate::duration;
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 
 /// How often a training job says its rate.
 const WINDOW_S: f64 = 0.5;
@@ -77,7 +78,8 @@ impl Options {
 
     fn check(&self) -> Result<()> {
         ensure!((1..100).contains(&self.share), "--share must be from 1 to 99 percent");
-        ensure!(self.seconds > 0.0 && self.seconds.is_finite(), "--seconds must be above 0");
+        ensure!(self.seconds > 0.0, "--seconds must be above 0");
+        Duration::try_from_secs_f64(self.seconds).context("--seconds")?;
         ensure!(self.rounds > 0, "--rounds must be at least 1");
         ensure!(self.training_batch > 0, "--training-batch must be at least 1");
         let is_first = matches!(self.device.device, DeviceName::Cpu | DeviceName::Cuda(0));
@@ -120,11 +122,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     progress::clear();
-    match options.json {
-        true => println!("{}", serde_json::to_string_pretty(&report(options, ways, &measured))?),
-        false => println!("{}", table(ways, &measured).render()),
-    }
-    Ok(())
+    let text = match options.json {
+        true => serde_json::to_string_pretty(&report(options, ways, &measured))?,
+        false => table(ways, &measured).render(),
+    };
+    Ok(terminal::print(&text)?)
 }
 
 /// Runs the jobs of one way side by side for a while.
@@ -150,7 +152,7 @@ fn measure(options: &Options, commands: &Commands, way: Way, to: &mut Measured) 
     training.iter().for_each(Job::forget);
     match &inference {
         Some(job) => {
-            let answer = job.next(length + LATE_LIMIT)?;
+            let answer = job.next(length.saturating_add(LATE_LIMIT))?;
             let latencies = answer["latencies_ms"].as_array().context("no latencies")?;
             to.latencies_ms.extend(latencies.iter().filter_map(Value::as_f64));
         }
