@@ -103,9 +103,18 @@ def good_runs(folder):
     expect("a mix is drawn", "regulated" in open(drawing).read() and "tiny_mobilenet_v2" in open(drawing).read())
     events = json.load(open(trace))["traceEvents"]
     expect("a mix is traced", sum(event["ph"] == "X" for event in events) >= 6, events)
+    tracks = {(event["pid"], event["tid"]) for event in events if event["ph"] == "X"}
+    expect("its tracks have names", tracks <= {(event["pid"], event.get("tid")) for event in events if event["name"] == "thread_name"}, events)
+    expect("models that are the same are told apart", [name.rsplit("/")[-1] for name in found["models"]] == ["tiny.onnx b1 (1)", "tiny.onnx b1 (2)", "zoo:tiny_mobilenet_v2 b2"], found["models"])
     good("regulate for people", "regulate", mix, "--cores", 1, "--budget", "100ms", "--coordinate-descent", "--no-database", says="free-running threads")
-    rows = json.loads(good("bench regulation", "bench", "regulation", "tiny_resnet+tiny_vgg", "--budget", "0.2", "--rounds", 1, "--json").stdout)
-    expect("a mix of the benchmark", [(row["mix"], row["gain"] > 0) for row in rows] == [("tiny_resnet+tiny_vgg", True)], rows)
+    rows = json.loads(good("bench regulation", "bench", "regulation", "tiny_resnet+zoo:tiny_vgg", "--budget", "0.2", "--rounds", 1, "--json").stdout)
+    expect("a mix of the benchmark", [(row["mix"], row["gain"] > 0) for row in rows] == [("tiny_resnet+zoo:tiny_vgg", True)], rows)
+    for command in (("regulate", mix, "--budget", "10ms", "--no-database"), ("bench", "groups", "zoo:tiny_resnet", "--tenants", 1, "--rounds", 1)):
+        read, written = os.pipe()
+        os.close(read)
+        unread = subprocess.run([WEFT, *map(str, command)], stdout=written, stderr=subprocess.PIPE, text=True, timeout=120)
+        os.close(written)
+        expect(f"nobody reads what {command[0]} says", unread.returncode == 0 and "panicked" not in unread.stderr, unread.stderr)
     return model, x
 
 
@@ -184,6 +193,11 @@ def bad_mixes(folder):
     bad("a mix on no cores", "regulate", written(tiny), "--cores", 0, says="0 cores asked for")
     bad("a mix on no such GPU", "regulate", written(tiny), "--device", "cuda:99", says="CUDA device cannot be used")
     bad("a GPU's kernels for a mix on a CPU", "regulate", written(tiny), "--choice", "estimated", says="--choice")
+    nowhere = os.path.join(folder, "nowhere", "mix.svg")
+    bad("a drawing that cannot be written is no matter of hours", "regulate", written(tiny), "--budget", "300m", "--svg", nowhere, says=nowhere)
+    bad("a trace that cannot be written", "regulate", written(tiny), "--budget", "300m", "--trace", folder, says=folder)
+    bad("a mix in no rounds", "bench", "regulation", "tiny_resnet", "--rounds", 0, says="--rounds")
+    bad("a mix searched for ever", "bench", "regulation", "tiny_resnet", "--budget", "inf", says="--budget")
     bad("a mix searched for no time", "bench", "regulation", "tiny_resnet", "--budget", 0, says="--budget")
     bad("a mix of no batch", "bench", "regulation", "tiny_resnet", "--batch", 0, says="--batch")
 

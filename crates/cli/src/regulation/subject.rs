@@ -51,6 +51,7 @@ impl Subject {
         Place { device, units }: Place<'_>,
         budget: Budget,
     ) -> Result<Self> {
+        let names = names(models);
         let (mut members, mut regulated) = (Vec::new(), Vec::new());
         for (place, MixedModel { name, batch }) in models.iter().enumerate() {
             progress::show(format!("loading {name}"));
@@ -58,10 +59,9 @@ impl Subject {
             let shapes = dimensions.shapes(&graph, *batch)?;
             let inputs = model_file::random_values(&graph, &shapes, place as u64)?;
             members.push(MixMember { model: device.load(name, &graph)?, shapes });
-            regulated.push(RegulatedModel { name: format!("{name} b{batch}"), inputs });
+            regulated.push(RegulatedModel { name: names[place].clone(), inputs });
         }
         let likeness = likeness(&members);
-        let names = regulated.iter().map(|model| model.name.clone()).collect();
         let input_shapes = regulated.iter().map(input_shape).collect();
         progress::show("preparing models");
         let mix = device.mix(&members, units).context("this device runs no mixes")??;
@@ -120,7 +120,34 @@ impl Subject {
     }
 }
 
+/// What models are called, with numbers where several are the same.
+fn names(models: &[MixedModel]) -> Vec<String> {
+    let names: Vec<String> =
+        models.iter().map(|MixedModel { name, batch }| format!("{name} b{batch}")).collect();
+    let numbered = |(place, name): (usize, &String)| {
+        let count = |names: &[String]| names.iter().filter(|other| *other == name).count();
+        match count(&names) {
+            1 => name.clone(),
+            _ => format!("{name} ({})", count(&names[..=place])),
+        }
+    };
+    names.iter().enumerate().map(numbered).collect()
+}
+
 fn input_shape(model: &RegulatedModel) -> Vec<usize> {
     let first = model.inputs.first().and_then(Value::tensor);
     first.map_or_else(Vec::new, |tensor| tensor.shape().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_that_are_the_same_are_numbered() {
+        let model = |&(name, batch): &(&str, usize)| MixedModel { name: name.into(), batch };
+        let models: Vec<MixedModel> =
+            [("a", 1), ("b", 1), ("a", 2), ("a", 1)].iter().map(model).collect();
+        assert_eq!(names(&models), ["a b1 (1)", "b b1", "a b2", "a b1 (2)"]);
+    }
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 use weft_engine::regulation::{Outcome, Way};
 use weft_scheduler::Span;
-use weft_scheduler::regulate::{Form, Segment, Stages, Strategy};
+use weft_scheduler::regulate::{Form, Segment, Stages, Strategy, Timeline};
 
 use crate::device::DeviceOptions;
 use crate::duration;
@@ -22,6 +22,7 @@ use crate::model_file::DimensionOptions;
 use crate::progress;
 use crate::regulation::{Budget, Circumstances, Place, Subject, outcome_json};
 use crate::table::Table;
+use crate::terminal;
 use kept::{DatabaseOptions, Kept};
 use picture::Shown;
 
@@ -68,6 +69,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let models = mix_file::read(&options.mix)?;
+    options.svg.iter().chain(&options.trace).try_for_each(|path| files::check(path))?;
     let opened = options.device.open_choosing(options.kernels)?;
     let units = opened.first_units(options.cores)?;
     let strategy = match options.coordinate_descent {
@@ -91,27 +93,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let mut value = outcome_json(&outcome);
         value["models"] = json!(names);
         value["known_since_unix_ms"] = json!(kept.since_unix_ms(&outcome));
-        println!("{}", serde_json::to_string_pretty(&value)?);
-        return Ok(());
+        return Ok(terminal::print(&serde_json::to_string_pretty(&value)?)?);
     }
-    println!("{}", summary(&outcome, &kept));
-    Ok(())
+    Ok(terminal::print(&summary(&outcome, &kept))?)
 }
 
 fn draw(options: &Options, outcome: &Outcome, names: &[String]) -> Result<()> {
     let mix = &outcome.mix;
     let turns = Stages::in_turns(mix).schedule(mix);
     let turns_timeline = turns.timeline(mix);
-    let title =
-        |way: Way| format!("{}: {:.3} ms measured", outcome.name(way), outcome.time_us(way) / 1e3);
+    let title = |way: Way, timeline: &Timeline| {
+        let (measured_ms, drawn_ms) = (outcome.time_us(way) / 1e3, timeline.makespan.us() / 1e3);
+        let name = outcome.name(way);
+        format!("{name}: {measured_ms:.3} ms measured, {drawn_ms:.3} ms as drawn")
+    };
     let shown = [
-        Shown { title: title(Way::InTurns), schedule: &turns, timeline: &turns_timeline },
-        Shown {
-            title: title(Way::Regulated),
-            schedule: &outcome.schedule,
-            timeline: &outcome.timeline,
-        },
-    ];
+        (Way::InTurns, &turns, &turns_timeline),
+        (Way::Regulated, &outcome.schedule, &outcome.timeline),
+    ]
+    .map(|(way, schedule, timeline)| Shown { title: title(way, timeline), schedule, timeline });
     if let Some(path) = &options.svg {
         files::write(path, &picture::svg(&shown, names, mix.unit_count()))?;
     }

@@ -9,7 +9,9 @@ use crate::svg::{Anchor, Drawing, Stroke, TextStyle};
 
 const LEFT: f64 = 60.0;
 const WIDTH: f64 = 900.0;
-const UNIT_HEIGHT: f64 = 12.0;
+/// How high the units of a schedule are together where there are few, and one of them at least and at most.
+const UNITS_HEIGHT: f64 = 96.0;
+const UNIT_HEIGHTS: (f64, f64) = (12.0, 24.0);
 const TITLE_HEIGHT: f64 = 34.0;
 const AXIS_HEIGHT: f64 = 30.0;
 const LEGEND_HEIGHT: f64 = 22.0;
@@ -25,9 +27,11 @@ pub(super) struct Shown<'a> {
 pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> String {
     let longest = shown.iter().map(|one| one.timeline.makespan.us()).fold(1.0, f64::max);
     let x = |us: f64| LEFT + us / longest * WIDTH;
+    let unit_height =
+        (UNITS_HEIGHT / f64::from(unit_count.max(1))).clamp(UNIT_HEIGHTS.0, UNIT_HEIGHTS.1);
     let height = |schedule: &MixSchedule| {
         let fillers = schedule.segments.iter().filter(|segment| segment.is_filler).count();
-        f64::from(unit_count + fillers as u32) * UNIT_HEIGHT
+        f64::from(unit_count + fillers as u32) * unit_height
     };
     let mut drawing = Drawing::default();
     for (model, name) in names.iter().enumerate() {
@@ -53,8 +57,8 @@ pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> Str
                 end.us()
             );
             for row in rows {
-                let y = first + f64::from(row) * UNIT_HEIGHT;
-                let corners = ((x(begin.us()), y + 0.5), (x(end.us()), y + UNIT_HEIGHT - 0.5));
+                let y = first + f64::from(row) * unit_height;
+                let corners = ((x(begin.us()), y + 0.5), (x(end.us()), y + unit_height - 0.5));
                 drawing.rectangle(colour(segment.model).hex, corners.0, corners.1, &about);
             }
         }
@@ -111,6 +115,16 @@ pub(super) fn trace(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> J
         events.push(
             json!({"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}}),
         );
+        let fillers = schedule.segments.iter().filter(|segment| segment.is_filler).count() as u32;
+        for row in 0..unit_count + fillers {
+            let name = match row < unit_count {
+                true => format!("unit {row}"),
+                false => "fills what others leave".to_string(),
+            };
+            events.push(json!({
+                "ph": "M", "pid": process, "tid": row, "name": "thread_name", "args": {"name": name},
+            }));
+        }
         for (segment, rows, (begin, end)) in rows(schedule, timeline, unit_count) {
             let Segment { model, steps, units, form, is_filler } = segment;
             for row in rows {
@@ -155,7 +169,10 @@ mod tests {
         assert_eq!(drawing.matches("a: steps 0 to 3 on 2 units").count(), 2);
         assert_eq!(drawing.matches("b &lt;c&gt;: steps 0 to 4").count(), 1);
         let events = trace(&shown, &names, 3);
-        assert_eq!(events["traceEvents"].as_array().unwrap().len(), 1 + 3);
+        let events = events["traceEvents"].as_array().unwrap();
+        let count = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+        assert_eq!((count("process_name"), count("thread_name")), (1, 3));
+        assert_eq!((count("a"), count("b <c>"), events.len()), (2, 1, 7));
     }
 
     #[test]
