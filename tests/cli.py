@@ -433,6 +433,8 @@ def repositories(folder):
         expect(f"problems of settings: {problem}", wrong.returncode == 2 and problem in wrong.stdout, wrong.stdout)
     bad("no repository", "check", os.path.join(folder, "none"), says="none")
     bad("other machines without tenants", "serve", "zoo:tiny_resnet", "--host", "0.0.0.0", says="there are no tenants")
+    bad("no rows in a batch", "serve", "zoo:tiny_resnet", "--max-batch", 0, says="--max-batch")
+    bad("no connections", "serve", "zoo:tiny_resnet", "--max-connections", 0, says="--max-connections")
     bad("gRPC for other machines", "serve", "zoo:tiny_resnet", "--host", "::", "--grpc-port", "0", says="grpc_listen")
 
 

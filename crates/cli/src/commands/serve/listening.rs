@@ -1,6 +1,7 @@
 //! Where a server listens and to whom, by the settings and the command line.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use weft_repository::{ServerSettings, Settings};
@@ -70,7 +71,8 @@ pub(super) fn server_options(
     server.tenants = tenants;
     server.tls = settings.tls.clone();
     server.io_threads = options.io_threads.unwrap_or(server.io_threads);
-    let wanted = options.max_connections.unwrap_or(settings.max_connections as usize);
+    let wanted =
+        options.max_connections.map_or(settings.max_connections as usize, NonZeroUsize::get);
     let limits = &mut server.limits;
     limits.connections = open_files::room_for(wanted);
     if limits.connections < wanted {
@@ -80,7 +82,7 @@ pub(super) fn server_options(
         ));
     }
     let body_bytes = usize::try_from(settings.max_body_bytes).unwrap_or(usize::MAX);
-    limits.body_bytes = options.max_body_bytes.unwrap_or(body_bytes);
+    limits.body_bytes = options.max_body_bytes.map_or(body_bytes, NonZeroUsize::get);
     limits.body_arrival = settings.read_timeout;
     limits.drain = settings.shutdown_timeout;
     server

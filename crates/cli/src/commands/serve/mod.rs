@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
-use clap::Args;
+use clap::{Args, value_parser};
 use weft_cuda::Precision;
 use weft_repository::{Repository, Settings};
 use weft_scheduler::policies::{self, KnownPolicy};
@@ -72,7 +72,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
     /// The largest batch of models that say nothing of theirs
-    #[arg(long, value_name = "ROWS", default_value_t = 8)]
+    #[arg(long, value_name = "ROWS", default_value_t = 8, value_parser = value_parser!(u32).range(1..))]
     max_batch: u32,
     /// Serve models that differ in their weights alone apart from each other, whatever weft.toml says
     #[arg(long)]
@@ -85,10 +85,10 @@ pub(crate) struct Options {
     io_threads: Option<NonZeroUsize>,
     /// The most connections that are open at once [default: as weft.toml says, else 16384]
     #[arg(long, value_name = "COUNT")]
-    max_connections: Option<usize>,
+    max_connections: Option<NonZeroUsize>,
     /// The longest body of a request [default: as weft.toml says, else 64 MiB]
     #[arg(long, value_name = "BYTES")]
-    max_body_bytes: Option<usize>,
+    max_body_bytes: Option<NonZeroUsize>,
     /// What is logged: a level, or levels by part of the program [default: as weft.toml says, else info]
     #[arg(long, value_name = "LEVELS")]
     log: Option<String>,

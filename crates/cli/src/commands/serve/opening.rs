@@ -109,7 +109,7 @@ pub(super) fn open(
         precision: precision_of_device.to_string(),
         units: units.clone(),
         dimensions: options.dimensions.sizes(1),
-        largest_batch: options.max_batch.max(1),
+        largest_batch: options.max_batch,
         allows_groups: !options.no_groups,
     };
     Ok(Opened { engine: Arc::new(engine), loader, budget_bytes, tunable, units })
