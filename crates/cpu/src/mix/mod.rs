@@ -25,7 +25,6 @@ const TIMINGS: usize = 5;
 /// Models with memory of their own, any steps of which can run on any cores of the mix.
 pub(crate) struct CpuMix {
     models: Vec<MixedModel>,
-    kernels: Kernels,
     cores: UnitSet,
     /// Each core by itself.
     units: Vec<UnitSet>,
@@ -83,7 +82,7 @@ impl CpuMix {
         let models = models.collect::<Result<_, DeviceError>>()?;
         let pool = Pool::new(cores.as_slice(), isa).map_err(failed)?;
         let units = cores.iter().map(|core| UnitSet::from_iter([core])).collect();
-        Ok(Self { models, kernels, cores: cores.clone(), units, pool, token: Arc::new(()) })
+        Ok(Self { models, cores: cores.clone(), units, pool, token: Arc::new(()) })
     }
 
     /// The first worker of each segment calls `note` when it begins, and after each step of its model's plan; of parts of a
@@ -221,7 +220,7 @@ impl Mix for CpuMix {
         for MixSegment { model, chunks, .. } in segments {
             if let Some(MixChunks { count, until, .. }) = chunks {
                 self.models[*model].check_joining(*until)?;
-                self.models[*model].prepare_parts(*count, &self.kernels)?;
+                self.models[*model].prepare_parts(*count)?;
             }
         }
         Ok(self.compiled(Way::Scheduled(schedule)))

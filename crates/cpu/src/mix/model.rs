@@ -32,15 +32,20 @@ impl Kernels {
     }
 }
 
+/// A batch in equal parts.
+struct Parted {
+    parts: Parts,
+    /// Of each part, once any schedule computes them.
+    arenas: Vec<AlignedBuffer>,
+}
+
 /// One model at fixed shapes. Its plan is the same on any number of cores, so that steps go on from what others have left, and
 /// results have the same bits.
 pub(super) struct MixedModel {
     member: MixMember,
     plan: ExecutionPlan,
-    /// In how many parts its batch can be computed, each with the bits that it has in the whole.
-    part_counts: Vec<usize>,
-    /// By how many there are, with the arena of each.
-    parts: HashMap<usize, (Parts, Vec<AlignedBuffer>)>,
+    /// By the numbers of parts in which its batch can be computed, each with the bits that it has in the whole.
+    parted: HashMap<usize, Parted>,
     /// What schedules know as its steps.
     groups: Vec<StepGroup>,
     arena: AlignedBuffer,
@@ -56,19 +61,26 @@ impl MixedModel {
         let MixMember { model, shapes } = member;
         let model = CpuModel::of(&**model)?;
         let graph = model.specialise(shapes)?;
-        let part_counts = part_counts(model, &graph, shapes);
         // Weights that rewrites have changed were copied; packing reads the others again, one after another.
         model.graph.values().iter().filter_map(|of| of.constant.as_ref()).for_each(let_go);
-        let plan = build(graph, &kernels.planning(model));
+        let planning = kernels.planning(model);
+        let parted = parted(model, &graph, shapes, &planning);
+        let plan = build(graph, &planning);
+        let groups = plan.smallest_groups();
+        let steps = |groups: &[StepGroup]| -> Vec<Range<usize>> {
+            groups.iter().map(|(steps, _)| steps.clone()).collect()
+        };
+        for Parted { parts, .. } in parted.values() {
+            assert_eq!(steps(parts.groups()), steps(&groups), "parts have the steps of the whole");
+        }
         let arena = AlignedBuffer::zeroed(plan.arena_elements()).map_err(|error| {
             DeviceError::Failed(error.to_string()).at(member.model.name(), None)
         })?;
         Ok(Self {
             member: member.clone(),
-            groups: plan.smallest_groups(),
+            groups,
             outputs: plan.fresh_outputs(),
-            part_counts,
-            parts: HashMap::new(),
+            parted,
             arena,
             plan,
             inputs: None,
@@ -81,33 +93,19 @@ impl MixedModel {
     }
 
     pub(super) fn can_chunk(&self, count: usize) -> bool {
-        count == 1 || self.part_counts.contains(&count)
+        count == 1 || self.parted.contains_key(&count)
     }
 
-    /// Makes the plan and the memory for so many parts of the batch, unless they are there.
-    pub(super) fn prepare_parts(
-        &mut self,
-        count: usize,
-        kernels: &Kernels,
-    ) -> Result<(), DeviceError> {
-        if count == 1 || self.parts.contains_key(&count) {
-            return Ok(());
+    /// Makes the memory for so many parts of the batch, unless it is there.
+    pub(super) fn prepare_parts(&mut self, count: usize) -> Result<(), DeviceError> {
+        let failed = |why: String| DeviceError::Failed(why).at(self.member.model.name(), None);
+        let none = || failed(format!("its batch is not computed in {count} chunks"));
+        let Parted { parts, arenas } = self.parted.get_mut(&count).ok_or_else(none)?;
+        if arenas.is_empty() {
+            let arena = |_| AlignedBuffer::zeroed(parts.arena_elements());
+            let made = (0..count).map(arena).collect::<Result<_, _>>();
+            *arenas = made.map_err(|error| failed(error.to_string()))?;
         }
-        let model = CpuModel::of(&*self.member.model)?;
-        let whole = model.specialise(&self.member.shapes)?;
-        let Some(part) = model.part(&whole, &self.member.shapes, count) else {
-            return Err(self.failed(&format!("its batch is not computed in {count} chunks")));
-        };
-        let plan = build_part(part, &whole, &kernels.planning(model));
-        let arenas = (0..count).map(|_| AlignedBuffer::zeroed(plan.arena_elements()));
-        let arenas = arenas.collect::<Result<_, _>>();
-        let arenas = arenas.map_err(|error| self.failed(&error.to_string()))?;
-        let parts = Parts::new(plan, count);
-        let steps = |groups: &[StepGroup]| -> Vec<Range<usize>> {
-            groups.iter().map(|(steps, _)| steps.clone()).collect()
-        };
-        assert_eq!(steps(parts.groups()), steps(&self.groups), "steps are cut as for the whole");
-        self.parts.insert(count, (parts, arenas));
         Ok(())
     }
 
@@ -135,7 +133,7 @@ impl MixedModel {
     /// What it takes for activations, of parts too, and for inputs and outputs, which stay from run to run.
     pub(super) fn memory_bytes(&self) -> usize {
         let outputs = self.outputs.iter().map(|output| size_of_val(output.as_slice()));
-        let arenas = self.parts.values().flat_map(|(_, arenas)| arenas);
+        let arenas = self.parted.values().flat_map(|parted| &parted.arenas);
         let arenas = arenas.map(|arena| size_of_val(&arena[..]));
         let own = self.plan.arena_bytes() + self.plan.input_bytes();
         own + outputs.chain(arenas).sum::<usize>()
@@ -179,7 +177,7 @@ impl MixedModel {
         }
         let inputs = self.inputs.as_deref().unwrap_or_default();
         let memory = self.plan.memory(&mut self.arena, inputs, &mut self.outputs);
-        let parts = self.parts.get_mut(&parts).map(|(parts, arenas)| {
+        let parts = self.parted.get_mut(&parts).map(|Parted { parts, arenas }| {
             parts.begin(&memory, arenas.iter_mut().map(|arena| &mut arena[..]))
         });
         Ok(RunningModel {
@@ -243,12 +241,19 @@ impl RunningModel<'_> {
     }
 }
 
-fn part_counts(model: &CpuModel, graph: &OptimizedGraph, shapes: &[Vec<usize>]) -> Vec<usize> {
-    let batch = shapes.first().and_then(|shape| shape.first()).copied().unwrap_or(0);
-    let mut counts = (2..=batch).filter(|count| can_divide(shapes, *count));
-    // What holds for parts of one size holds for those of others.
-    match counts.next().filter(|first| model.part(graph, shapes, *first).is_some()) {
-        Some(first) => std::iter::once(first).chain(counts).collect(),
-        None => Vec::new(),
-    }
+/// The parts of a batch that so many workers, or fewer, may each compute one of.
+fn parted(
+    model: &CpuModel,
+    whole: &OptimizedGraph,
+    shapes: &[Vec<usize>],
+    planning: &Planning<'_>,
+) -> HashMap<usize, Parted> {
+    let counts = (2..=planning.workers).filter(|count| can_divide(shapes, *count));
+    // A model that has no parts of one size has none of another.
+    let parts = counts.map_while(|count| Some((count, model.part(whole, shapes, count)?)));
+    let planned = parts.map(|(count, part)| {
+        let parts = Parts::new(build_part(part, whole, planning), count);
+        (count, Parted { parts, arenas: Vec::new() })
+    });
+    planned.collect()
 }

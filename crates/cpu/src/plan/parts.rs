@@ -25,6 +25,11 @@ impl Parts {
         &self.groups
     }
 
+    /// What a run of one of them takes for activations, in elements.
+    pub(crate) fn arena_elements(&self) -> usize {
+        self.plan.arena_elements()
+    }
+
     /// Begins a run of all of them beside that of the whole batch, each in an arena.
     pub(crate) fn begin<'run>(
         &'run self,
