@@ -4,8 +4,6 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
@@ -16,10 +14,7 @@ use weft_engine::{Answer, Engine, EngineDevice, InferError};
 use weft_ir::{Dimensions, Value};
 use weft_repository::{RepositoryFiles, scan};
 use weft_scheduler::{ProfiledDevice, policies};
-use weft_server::{
-    Library, Loader, ModelEntry, ModelTable, ProfileStore, Repository, ServeError, Server,
-    ServerOptions,
-};
+use weft_server::{Library, Loader, ModelEntry, ModelTable, ProfileStore, Repository, ServeError};
 use weft_zoo::{ZooOptions, build, entry, sample_inputs};
 
 const MODEL: &str = "tiny_mobilenet_v2";
@@ -119,18 +114,7 @@ impl Shelf {
 
     /// The value of a metric without labels.
     fn metric(&self, name: &str) -> f64 {
-        let mut options = ServerOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)));
-        options.admin_address = Some(options.address);
-        let (engine, table) = (self.engine.clone(), self.table.clone());
-        let server = Server::start(&options, engine, table, self.library.clone());
-        let server = server.expect("a port is free");
-        let mut stream = TcpStream::connect(server.admin_address().unwrap()).expect("it listens");
-        let head = "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-        stream.write_all(head.as_bytes()).expect("it is connected");
-        let page = support::read_answer(&mut stream).body;
-        let page = String::from_utf8(page).expect("metrics are text");
-        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("{name}: {page}")).parse().expect("it is a number")
+        support::metric(name, &self.engine, &self.table, self.library.clone())
     }
 
     fn reason(&self, name: &str) -> String {

@@ -7,8 +7,6 @@ mod watched_mix;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -26,7 +24,7 @@ use weft_engine::{
 use weft_ir::{Dimensions, Graph, Value};
 use weft_repository::{RepositoryFiles, scan};
 use weft_scheduler::{Profile, ProfilePoint, ProfiledDevice, Span, policies};
-use weft_server::{Library, Loader, ModelTable, ProfileStore, Server, ServerOptions};
+use weft_server::{Library, Loader, ModelTable, ProfileStore};
 use weft_zoo::{ZooOptions, build, entry, sample_inputs};
 
 use watched_mix::WatchedMix;
@@ -196,18 +194,7 @@ impl Shelf {
 
     /// The value of a metric without labels.
     fn metric(&self, name: &str) -> f64 {
-        let mut options = ServerOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)));
-        options.admin_address = Some(options.address);
-        let (engine, table) = (self.engine.clone(), self.table.clone());
-        let server = Server::start(&options, engine, table, self.library.clone());
-        let server = server.expect("a port is free");
-        let mut stream = TcpStream::connect(server.admin_address().unwrap()).expect("it listens");
-        let head = "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-        stream.write_all(head.as_bytes()).expect("it is connected");
-        let page = support::read_answer(&mut stream).body;
-        let page = String::from_utf8(page).expect("metrics are text");
-        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("{name}: {page}")).parse().expect("it is a number")
+        support::metric(name, &self.engine, &self.table, self.library.clone())
     }
 }
 

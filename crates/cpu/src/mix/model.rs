@@ -14,7 +14,7 @@ use crate::plan::{
 };
 use crate::{AlignedBuffer, Isa, Pool, Worker};
 
-/// What putting parts together takes, in microseconds: the wait for the last of them, and the copies.
+/// About what putting parts together takes, in microseconds: the wait for the last of them, and the copies.
 const JOINING_US: f64 = 5.0;
 const JOINING_BYTES_PER_US: f64 = 4e3;
 

@@ -15,7 +15,7 @@ use weft_engine::{Engine, EngineDevice, EngineModel, ModelKey, ModelLimits};
 use weft_ir::{Attributes, DataType, Dimension, Dimensions, Graph, GraphBuilder};
 use weft_scheduler::{Profile, ProfilePoint, ServedModel, Span, policies};
 use weft_server::{
-    FixedRepository, Limits, ModelEntry, ModelTable, Server, ServerOptions, Signature,
+    FixedRepository, Library, Limits, ModelEntry, ModelTable, Server, ServerOptions, Signature,
 };
 use weft_zoo::{ZooOptions, build};
 
@@ -221,4 +221,23 @@ pub(crate) fn identity_request(rows: usize) -> String {
         r#"{{"id":"7","inputs":[{{"name":"x","shape":[{rows},16],"datatype":"FP32","data":[{}]}}]}}"#,
         data.join(",")
     )
+}
+
+/// The value of a metric without labels, as a server of these models tells it.
+pub(crate) fn metric(
+    name: &str,
+    engine: &Arc<Engine>,
+    table: &Arc<ModelTable>,
+    library: Arc<Library>,
+) -> f64 {
+    let mut options = ServerOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+    options.admin_address = Some(options.address);
+    let server = Server::start(&options, engine.clone(), table.clone(), library);
+    let server = server.expect("a port is free");
+    let mut stream = TcpStream::connect(server.admin_address().unwrap()).expect("it listens");
+    let head = "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).expect("it is connected");
+    let page = String::from_utf8(read_answer(&mut stream).body).expect("metrics are text");
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name}: {page}")).parse().expect("it is a number")
 }
