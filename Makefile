@@ -7,12 +7,15 @@ ONNX_DATA := $(VENV)/onnx-data
 FULL ?= 0
 # Kernels are compile-checked with the NVRTC of the environment, which needs no GPU.
 NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
+# A GPU in software takes the driver's place, and passes on to that NVRTC.
+EMULATED = $(PYTHON) tests/gpu/emulated.py --nvrtc $$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
+TESTS := gpu_driver gpu_operators gpu_models gpu_superkernel
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
 # Clients and servers that Weft is tested with and measured beside; tests/server/install.py puts them there.
 SERVER_PYTHON := tests/server/.peers/triton/bin/python
 
-.PHONY: demo test check format lint doc peers overhead gpu-bundle clean
+.PHONY: demo test emulated check format lint doc peers overhead gpu-bundle clean
 
 demo:
 	cargo build --release -p weft-cli
@@ -28,6 +31,10 @@ test: $(VENV)/ready
 	$(PYTHON) tests/server/install.py triton
 	$(SERVER_PYTHON) tests/server/clients.py $(WEFT)
 	$(SERVER_PYTHON) tests/server/abuse.py $(WEFT) $(if $(filter 1,$(FULL)),--full)
+
+## The tests that need a GPU, on one in software: `make emulated TESTS=gpu_driver` runs one of the test programs.
+emulated: $(VENV)/ready
+	$(EMULATED) cargo test --package weft-cuda $(TESTS:%=--test %)
 
 check: format lint test doc
 
