@@ -256,7 +256,7 @@ impl Mix for CudaMix {
         for segment in segments {
             branches.push(self.branches(segment)?);
         }
-        let ends = segments.iter().map(|_| Event::new(&self.stream));
+        let ends = branches.iter().map(|branches| Event::new(&branches.whole));
         let ends = ends.collect::<Result<Vec<Event>, CudaError>>()?;
         let begin = Event::new(&self.stream)?;
         let mut last_of_model: Vec<Option<usize>> = vec![None; self.models.len()];
