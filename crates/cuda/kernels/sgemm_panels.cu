@@ -47,11 +47,11 @@ DEVICE void expect_bytes(u32 barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 DEVICE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
-// Whether the phase of this parity has ended, at once or after a while.
+// Whether the phase of this parity has ended.
 DEVICE bool has_ended(u32 barrier, u32 parity) {
     u32 has_ended;
     asm volatile("{\n.reg .pred has_ended;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 has_ended, [%1], %2;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 has_ended, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, has_ended;\n}"
                  : "=r"(has_ended)
                  : "r"(barrier), "r"(parity)
@@ -59,8 +59,10 @@ DEVICE bool has_ended(u32 barrier, u32 parity) {
     return has_ended;
 }
 DEVICE void await_barrier(u32 barrier, u32 parity) {
-    while (!has_ended(barrier, parity)) {
-    }
+    asm volatile("{\n.reg .pred has_ended;\nAGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 has_ended, [%0], %1;\n"
+                 "@!has_ended bra AGAIN;\n}" ::"r"(barrier), "r"(parity)
+                 : "memory");
 }
 DEVICE void copy_bytes(u32 to, const void *from, u32 bytes, u32 barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
@@ -178,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sgemm_panels(const
         bool is_there = true;
 #pragma unroll
         for (int term = 0; term < TILE_K; term++) {
-            // Asked for before it is needed, since the answer takes a while.
+            // Asked for before it is needed, since the answer takes a while; without waiting, since after the last stage nothing comes.
             if (term == TILE_K - 2) is_there = has_ended(base + next + FULL_AT, parity);
             if (term == TILE_K - 1) {
                 // All of the stage has been read.
