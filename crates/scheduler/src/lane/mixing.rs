@@ -74,31 +74,36 @@ impl Lane {
         });
     }
 
+    /// The mix, where it may be launched next: not beside what is paused, which would go on while it runs.
+    fn mixing_now(&self) -> Option<&Mixing> {
+        self.mixing.as_ref().filter(|_| !self.has_paused())
+    }
+
     /// Until when the lane waits for requests of a mix that are still to come, where it does.
     pub fn gathers_until(&self, now: Time, latency: &impl BatchLatency) -> Option<Time> {
-        let mixing = self.mixing.as_ref()?;
+        let mixing = self.mixing_now()?;
         let cost = mixing.cost(latency)?;
         let (mut waiting, mut is_whole) = (Vec::with_capacity(mixing.parts.len()), true);
         for &(place, count) in &mixing.parts {
-            let first = self.first_of(place);
-            let there = first.map_or(0, |index| self.agenda.upcoming[index].count);
+            let there = self.count_of_first(place);
             if there > count {
                 return None;
             }
             is_whole &= there == count;
-            waiting.extend(first);
-        }
-        let is_counted_on = self.counts_on(mixing, Outlook::from(now, 0.0));
-        if is_whole || !(waiting.contains(&0) || is_counted_on) {
-            return None;
+            waiting.extend(self.first_of(place));
         }
         let since = self.since(mixing)?;
         let until = since + mixing.lag;
+        let end = Outlook::from(until.max(now), 0.0).then(cost);
+        let is_counted_on = self.counts_on(mixing, Outlook::from(now, 0.0), end);
+        if is_whole || !(waiting.contains(&0) || is_counted_on) {
+            return None;
+        }
         let apart =
             mixing.parts.iter().map(|&(place, count)| latency.of(self.queues[place].model, count));
         let gained = apart.fold(Span::ZERO, |all, one| all + one).saturating_sub(cost.duration);
         let wait = until.since(now);
-        let can_be_whole = until > now && !mixing.is_broken(since);
+        let can_be_whole = until > now && self.may_still_come(mixing, now);
         let [now, then] = [now, until].map(|at| Outlook::from(at, 0.0));
         // Whether the others come or not, unless they are counted on already.
         let is_worth_it =
@@ -114,25 +119,24 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> Option<(Outlook, Spot)> {
-        let mixing = self.mixing.as_ref()?;
+        let mixing = self.mixing_now()?;
         let most = |place: usize| {
             let part = mixing.parts.iter().find(|(other, _)| *other == place);
             part.map_or(0, |(_, count)| *count)
         };
         let place = newcomer.place;
-        let own = self.first_of(place);
-        let count = own.map_or(0, |index| self.agenda.upcoming[index].count) + 1;
+        let count = self.count_of_first(place) + 1;
         let is_in_it = |index: usize| self.is_in(mixing, index);
         let can_be_it = |(index, batch): (usize, &Upcoming)| {
-            !batch.is_paused && (!is_in_it(index) || batch.count <= most(batch.place))
+            !is_in_it(index) || batch.count <= most(batch.place)
         };
-        let is_promised =
-            self.completes(mixing, newcomer) || self.can_count_on(mixing, newcomer, now, latency);
+        let is_promised = self.is_whole(mixing, Some(newcomer))
+            || self.can_count_on(mixing, newcomer, now, latency);
         let can_mix = self.agenda.upcoming.iter().enumerate().all(can_be_it);
         if !can_mix || count > most(place) || !is_promised {
             return None;
         }
-        let end = self.end_of_round(mixing, newcomer, now, latency)?;
+        let end = self.end_of_round(mixing, Some(newcomer), now, latency)?;
         let mut after = end;
         let keeps = |(index, batch): (usize, &Upcoming)| {
             let outlook = match is_in_it(index) {
@@ -147,18 +151,18 @@ impl Lane {
         let is_kept = end.keeps(newcomer.deadline, newcomer.certainty)
             && self.agenda.upcoming.iter().enumerate().all(keeps);
         let cost = cost(latency, self.queues[place].model, count);
-        let spot = match own {
+        let spot = match self.first_of(place) {
             Some(index) => Spot::Joined(index, cost),
             None => Spot::New(self.agenda.upcoming.len(), cost),
         };
         is_kept.then_some((end, spot))
     }
 
-    /// Whether all of a mix waits, with one more request.
-    fn completes(&self, mixing: &Mixing, newcomer: &Newcomer) -> bool {
+    /// Whether all of a mix waits, with one more request if there is one: so many in the first batch of each of its models.
+    fn is_whole(&self, mixing: &Mixing, newcomer: Option<&Newcomer>) -> bool {
         mixing.parts.iter().all(|&(place, count)| {
-            let waiting = self.queues[place].requests.len() as u32;
-            waiting + u32::from(place == newcomer.place) >= count
+            let is_of = newcomer.is_some_and(|newcomer| newcomer.place == place);
+            self.count_of_first(place) + u32::from(is_of) == count
         })
     }
 
@@ -170,16 +174,26 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> bool {
-        let Some(end) = self.end_of_round(mixing, newcomer, now, latency) else { return false };
+        let end = self.end_of_round(mixing, Some(newcomer), now, latency);
+        let Some(end) = end else { return false };
         let will_be_in_time = |&(place, _): &(usize, u32)| {
             let Queue { model, slo, .. } = &self.queues[place];
             slo.is_none_or(|slo| end.keeps(now + slo, latency.certainty(*model)))
         };
-        let since = self.since(mixing).unwrap_or(now);
         mixing.can_be_counted_on
-            && !mixing.is_broken(since)
-            && now <= since + mixing.lag
+            && self.may_still_come(mixing, now)
             && mixing.parts.iter().all(will_be_in_time)
+    }
+
+    /// Whether those of a round that do not wait yet may still come to it: none has come apart, none waits behind a batch that is not
+    /// all of its part, and it is not too late.
+    fn may_still_come(&self, mixing: &Mixing, now: Time) -> bool {
+        let since = self.since(mixing).unwrap_or(now);
+        let is_joined = |&(place, count): &(usize, u32)| {
+            let first = self.count_of_first(place);
+            first == count || first as usize == self.queues[place].requests.len()
+        };
+        !mixing.is_broken(since) && now <= since + mixing.lag && mixing.parts.iter().all(is_joined)
     }
 
     /// A request of a place was refused, or runs by itself: the others of its round count on it no more.
@@ -196,15 +210,15 @@ impl Lane {
         mixing.parts.iter().filter_map(first).map(|request| request.arrived).min()
     }
 
-    /// When a round ends that runs as a mix, with one more request that is a part of it; `None` where there is no such mix.
+    /// When a round ends that runs as a mix, with one more request if that is a part of it; `None` where there is no such mix.
     fn end_of_round(
         &self,
         mixing: &Mixing,
-        newcomer: &Newcomer,
+        newcomer: Option<&Newcomer>,
         now: Time,
         latency: &impl BatchLatency,
     ) -> Option<Outlook> {
-        let complete_at = match self.completes(mixing, newcomer) {
+        let complete_at = match self.is_whole(mixing, newcomer) {
             true => now,
             false => self.since(mixing).unwrap_or(now) + mixing.lag,
         };
@@ -220,23 +234,32 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> Option<(Outlook, Spot)> {
-        let mixing = self.mixing.as_ref()?;
-        if !self.counts_on(mixing, self.begin(now)) {
+        let mixing = self.mixing_now()?;
+        let is_mix = self.is_whole(mixing, None) || self.may_still_come(mixing, now);
+        let round = self.end_of_round(mixing, None, now, latency)?;
+        if !is_mix || !self.counts_on(mixing, self.begin(now), round) {
             return None;
         }
         let others = self.agenda.upcoming.iter().enumerate();
         let others = others.filter(|(index, _)| !self.is_in(mixing, *index));
-        let round = self.end_of_round(mixing, newcomer, now, latency)?;
         let before = others.fold(round, |outlook, (_, batch)| outlook.then(batch.cost));
         let alone = cost(latency, self.queues[newcomer.place].model, 1);
         Some((before.then(alone), Spot::New(self.agenda.upcoming.len(), alone)))
     }
 
-    /// Whether someone who waits is in time only as part of the mix.
-    fn counts_on(&self, mixing: &Mixing, mut outlook: Outlook) -> bool {
+    /// Whether someone who waits would be late in turn, and is in time as part of the mix, which ends then, or after it.
+    fn counts_on(&self, mixing: &Mixing, mut in_turn: Outlook, end: Outlook) -> bool {
+        let mut after = end;
         self.agenda.upcoming.iter().enumerate().any(|(index, batch)| {
-            outlook = outlook.then(batch.cost);
-            outlook.at > batch.deadline && self.is_in(mixing, index)
+            in_turn = in_turn.then(batch.cost);
+            let with_mix = match self.is_in(mixing, index) {
+                true => end,
+                false => {
+                    after = after.then(batch.cost);
+                    after
+                }
+            };
+            in_turn.at > batch.deadline && with_mix.at <= batch.deadline
         })
     }
 
@@ -250,7 +273,7 @@ impl Lane {
     /// The mix, where all of it waits and it is better to launch it now: the first batch of the agenda is in it, or one that
     /// counts on it.
     pub(super) fn mix_next(&self, now: Time, latency: &impl BatchLatency) -> Option<MixNext> {
-        let mixing = self.mixing.as_ref()?;
+        let mixing = self.mixing_now()?;
         let cost = mixing.cost(latency)?;
         let whole = |&(place, count): &(usize, u32)| {
             let index = self.first_of(place)?;
@@ -260,7 +283,7 @@ impl Lane {
         let apart = batches.iter().map(|&index| self.agenda.upcoming[index].cost.duration);
         let apart = apart.fold(Span::ZERO, |all, one| all + one);
         let begin = Outlook::from(now, 0.0);
-        let is_better = (batches.contains(&0) || self.counts_on(mixing, begin))
+        let is_better = (batches.contains(&0) || self.counts_on(mixing, begin, begin.then(cost)))
             && cost.duration < apart * (1.0 - LEAST_GAIN)
             && self.agenda.tolerates_together(begin, begin, &batches, cost);
         is_better.then_some(MixNext { mix: mixing.mix, batches, cost, apart })
@@ -300,6 +323,11 @@ impl Lane {
         self.occupant = None;
         let (model, expected) = (requests[0].model, cost.duration);
         Batch { model, mix: Some(mix), requests, expected }
+    }
+
+    /// How many requests the first batch of a queue has.
+    fn count_of_first(&self, place: usize) -> u32 {
+        self.first_of(place).map_or(0, |index| self.agenda.upcoming[index].count)
     }
 
     /// Which of the agenda's batches is the first of a queue.

@@ -144,6 +144,49 @@ fn a_mix_is_not_interrupted() {
     assert_eq!(lane.free_at(at(1.0)), at(20.0));
 }
 
+#[test]
+fn a_mix_does_not_run_beside_what_is_paused() {
+    let mut lane = Lane::new((0..5).map(model), 100).with_interruptions(true);
+    let latency = WithMix(20.0);
+    lane.set_mix(Some(&mix(&[0, 1, 2])));
+    admit(&mut lane, request(0, 3, 0.0, 200.0), &latency);
+    assert_eq!(next(&mut lane, 0.0, &latency).1, [3]);
+    admit(&mut lane, request(1, 4, 1.0, 14.0), &latency);
+    assert!(lane.has_paused());
+    assert_eq!(next(&mut lane, 1.0, &latency).1, [4]);
+    for model in [0, 1, 2] {
+        admit(&mut lane, request(2, model, 2.0, 100.0), &latency);
+        assert_eq!(lane.gathers_until(at(12.0), &latency), None);
+    }
+    for model in [0, 1, 2] {
+        assert_eq!(next(&mut lane, 12.0, &latency), (None, vec![model], Span::from_us(11.0)));
+    }
+    assert!(lane.resume(at(45.0)));
+}
+
+#[test]
+fn requests_of_one_model_come_to_a_round_that_is_counted_on_one_after_another() {
+    let (mut lane, latency) = (lane(), WithMix(12.0));
+    let models = [(0, 1), (1, 1), (2, 2)].map(|(id, count)| (ModelId(id), count)).to_vec();
+    lane.set_mix(Some(&LaneMix { models, can_be_counted_on: true, ..mix(&[]) }));
+    // In turn the second ends at 23.
+    for (now, model, due) in [(0.0, 0, 20.0), (1.0, 1, 20.0), (2.0, 2, 60.0), (3.0, 2, 60.0)] {
+        admit(&mut lane, request(0, model, now, due), &latency);
+    }
+    assert_eq!(next(&mut lane, 3.0, &latency), (Some(MIX), vec![0, 1, 2, 2], Span::from_us(12.0)));
+}
+
+#[test]
+fn who_is_late_by_itself_holds_nobody_up_for_its_round() {
+    let (mut lane, latency) = (lane(), WithMix(30.0));
+    lane.set_busy_until(at(30.0));
+    admit_all(&mut lane, &[(0, 50.0)], &latency);
+    lane.delay(Span::from_us(20.0));
+    // The others of its round would have come by now.
+    let stranger = lane.prospect(&request(1, 3, 10.0, 200.0), at(10.0), &latency).unwrap();
+    assert_eq!(stranger.finish, at(72.0));
+}
+
 /// Whether requests that come one after another, all due at the same instant, are taken in, and what runs in the end.
 fn round(models: &[u32], mix_us: f64, deadline: f64, counted_on: bool) -> (Vec<bool>, Vec<u32>) {
     let (mut lane, latency) = (lane(), WithMix(mix_us));
@@ -243,14 +286,13 @@ fn who_is_none_of_a_round_waits_for_all_of_it() {
 /// When one comes, for which model, and how long it has.
 type Arrival = (f64, u32, f64);
 
-/// Plays what comes: each request runs once, and who was promised is in time.
+/// Plays what comes to a lane with such a mix: each request runs once, and who was promised is in time.
 fn keeps_promises(
+    mut lane: Lane,
     mut arrivals: Vec<Arrival>,
     mix_us: f64,
-    can_be_counted_on: bool,
 ) -> Result<(), TestCaseError> {
-    let (mut lane, latency) = (lane(), WithMix(mix_us));
-    lane.set_mix(Some(&LaneMix { can_be_counted_on, ..mix(&[0, 1, 2]) }));
+    let latency = WithMix(mix_us);
     let mut free_at: f64 = 0.0;
     let (mut accepted, mut ran) = (Vec::new(), Vec::new());
     let mut run_until = |lane: &mut Lane, free_at: &mut f64, until: f64| {
@@ -302,28 +344,38 @@ proptest! {
             now += gap;
             (now, model, time)
         });
-        keeps_promises(arrivals.collect(), mix_us, false)?;
+        keeps_promises(lane(), arrivals.collect(), mix_us)?;
     }
 
     /// The same for rounds that are promised as mixes before they are whole, while others come too.
     #[test]
     fn promises_hold_with_rounds_that_are_counted_on(
-        rounds in prop::collection::vec((prop::array::uniform3(0.0f64..5.0), 5.0f64..60.0), 1..20),
+        rounds in prop::collection::vec((prop::array::uniform6(0.0f64..5.0), 10.0f64..60.0), 1..20),
+        counts in prop::array::uniform3(1u32..3),
         others in prop::collection::vec((0.0f64..20.0, 12.0f64..90.0), 0..60),
         mix_us in 8.0f64..32.0,
-        slo_us in 15.0f64..60.0,
+        slos_us in prop::array::uniform3(15.0f64..60.0),
     ) {
+        let with_slo = |(id, us)| LaneModel { slo: Some(Span::from_us(us)), ..model(id) };
+        let models = (0..).zip(slos_us).map(with_slo).chain([model(3)]);
+        let mut lane = Lane::new(models, 100);
+        let models = (0..).map(ModelId).zip(counts).collect();
+        lane.set_mix(Some(&LaneMix { can_be_counted_on: true, models, ..mix(&[]) }));
+
         let (mut begin_us, mut other_us) = (0.0, 0.0);
         let mut arrivals: Vec<Arrival> = Vec::new();
         for (after_us, period_us) in rounds {
-            let of_round = (0u32..).zip(after_us);
-            arrivals.extend(of_round.map(|(model, after)| (begin_us + after, model, slo_us)));
+            let of_round = (0u32..3).flat_map(|model| (0..counts[model as usize]).map(move |_| model));
+            let of_round = of_round.zip(after_us);
+            arrivals.extend(of_round.map(|(model, after_us)| {
+                (begin_us + after_us, model, slos_us[model as usize])
+            }));
             begin_us += period_us;
         }
         for (gap_us, slo_us) in others {
             other_us += gap_us;
             arrivals.push((other_us, 3, slo_us));
         }
-        keeps_promises(arrivals, mix_us, true)?;
+        keeps_promises(lane, arrivals, mix_us)?;
     }
 }

@@ -236,14 +236,24 @@ impl Lane {
         let alone = cost_of(1).unwrap_or_default();
         let interruption = self.interruption(&newcomer, alone, now);
         let in_turn = || self.agenda.spot(self.begin(now), newcomer, cost_of);
-        // What waits as a mix has been promised what holds only if nothing comes before it.
-        let after_mix = self.spot_after_mix(&newcomer, now, latency);
-        let (outlook, spot) = after_mix.or(interruption).unwrap_or_else(in_turn);
         let prospect = |outlook: Outlook, spot: Spot, left: Span| {
             let finish = outlook.surely_at(newcomer.certainty);
             let added = self.agenda.added(spot);
             Prospect { finish, claim: finish + left, added, newcomer, spot: Some(spot) }
         };
+        let in_mix = || {
+            // Without it the others of the mix would run by themselves, and leave less to everybody.
+            let (outlook, spot) = self.spot_in_mix(&newcomer, now, latency)?;
+            Some(prospect(outlook, spot, Span::ZERO))
+        };
+        // What waits as a mix has been promised what holds only if nothing comes before it, and all of it does.
+        let after_mix = self.spot_after_mix(&newcomer, now, latency);
+        if after_mix.is_some()
+            && let Some(prospect) = in_mix()
+        {
+            return prospect;
+        }
+        let (outlook, spot) = after_mix.or(interruption).unwrap_or_else(in_turn);
         let left = match spot {
             Spot::Joined(..) => newcomer.headroom.room,
             Spot::New(..) | Spot::Interrupting { .. } => newcomer.headroom.opening,
@@ -252,9 +262,7 @@ impl Lane {
         if by_itself.claim <= request.deadline {
             return by_itself;
         }
-        // Without it the others of the mix would run by themselves, and leave less to everybody.
-        let in_mix = self.spot_in_mix(&newcomer, now, latency);
-        in_mix.map_or(by_itself, |(outlook, spot)| prospect(outlook, spot, Span::ZERO))
+        in_mix().unwrap_or(by_itself)
     }
 
     /// Takes in a request whose prospect was asked for just now, or says why not: it would be late, there is no room, or
