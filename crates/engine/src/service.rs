@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use weft_device::{DeviceError, Urgency};
 use weft_scheduler::{
-    Action, Event, LaunchId, LayoutFound, LayoutTask, MixId, ModelId, PartitionId, Policy, Request,
-    RequestId, Span, Time, UnitMask,
+    Action, Event, LaunchId, LayoutFound, LayoutTask, MixId, ModelId, NoMix, PartitionId, Policy,
+    Request, RequestId, Span, Time, UnitMask,
 };
 
 use crate::call::{Call, Claim, Piece, Row, Submission, pieces};
@@ -36,8 +36,8 @@ pub(crate) enum Message {
     Finished(LaunchId),
     Prepared(PartitionId, Result<Ready, DeviceError>),
     Planned(Box<LayoutFound>),
-    /// A mix is ready, and takes so long; or is not, since it gains nothing.
-    Regulated(MixId, Option<(Arc<ReadyMix>, Span)>),
+    /// A mix is ready, and takes so long; or is not, or no more.
+    Regulated(MixId, Result<(Arc<ReadyMix>, Span), NoMix>),
     Woken,
 }
 
@@ -245,12 +245,15 @@ impl Service {
             Message::Regulated(mix, ready) => {
                 // It may have been forgotten while it was regulated.
                 if let Some(known) = self.mixes.get_mut(&mix) {
-                    let latency = ready.as_ref().map(|(_, latency)| *latency);
-                    match ready {
-                        Some((ready, _)) => *known = Mixed::Ready(ready),
-                        None => drop(self.mixes.remove(&mix)),
-                    }
+                    let latency = ready.map(|(ready, latency)| {
+                        *known = Mixed::Ready(ready);
+                        latency
+                    });
                     self.react(Event::Regulated { mix, latency }, now, effects);
+                    // From now on it is not launched.
+                    if latency.is_err() {
+                        effects.forgotten.extend(self.mixes.remove(&mix));
+                    }
                 }
             }
             Message::Planned(found) => {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use weft_device::DeviceError;
-use weft_scheduler::{LayoutTask, Refusal, Time};
+use weft_scheduler::{LayoutTask, NoMix, Refusal, Time};
 
 use crate::alarm::Alarm;
 use crate::beside;
@@ -270,6 +270,8 @@ impl Shared {
     pub(crate) fn let_go_if_too_large(&self, mix: &ReadyMix) {
         if let Some(no_room) = mix.let_go_if_too_large() {
             self.observer.regulated(&mix.models, &no_room.into());
+            let (generation, id) = mix.id;
+            self.tell(generation, Message::Regulated(id, Err(NoMix::NoRoom)));
         }
     }
 

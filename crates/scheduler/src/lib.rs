@@ -21,7 +21,7 @@ pub use identity::{GroupId, MixId, ModelId};
 pub use lane::{Batch, BatchLatency, Lane, LaneMix, LaneModel, MixLatency, Prospect};
 pub use latency::{LatencyFunction, MemoryShare, Prediction, PredictionError, memory_stretch};
 pub use layout::{Layout, LayoutFound, LayoutTask, Lost, RoundLoad};
-pub use policy::{Action, Event, LaunchId, PartitionId, Policy, Refusal};
+pub use policy::{Action, Event, LaunchId, NoMix, PartitionId, Policy, Refusal};
 pub use profile::{Profile, ProfileError, ProfilePoint, ProfileSet, ProfiledDevice};
 pub use request::{Request, RequestId};
 pub use served::{ServedDevice, ServedModel};

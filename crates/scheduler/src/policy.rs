@@ -36,15 +36,24 @@ pub enum Event {
     Unprepared(PartitionId),
     /// A task to plan has been solved.
     Planned(Box<LayoutFound>),
-    /// A mix was regulated. Where it gains something, it can be launched from now on.
+    /// A mix was regulated, and can be launched from now on where it gains something; or one that could be launched is let go of.
     Regulated {
         /// The mix.
         mix: MixId,
-        /// How long it takes; `None` where it is no faster than its batches one after another, or there was no way to tell.
-        latency: Option<Span>,
+        /// How long it takes, or why it is not to be launched.
+        latency: Result<Span, NoMix>,
     },
     /// A time that was asked for has come.
     Woken,
+}
+
+/// Why a mix cannot be launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoMix {
+    /// It is no faster than its batches one after another, or there was no way to tell.
+    GainsNothing,
+    /// There is no room for it in the device's memory, or no more.
+    NoRoom,
 }
 
 /// Something to be done.

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
 use weft_scheduler::{
-    Action, Event, LaunchId, LayoutFound, MemoryShare, MixId, ModelId, PartitionId, Policy,
+    Action, Event, LaunchId, LayoutFound, MemoryShare, MixId, ModelId, NoMix, PartitionId, Policy,
     Request, RequestId, Span, Time,
 };
 
@@ -32,7 +32,7 @@ const LEAST_FACTOR: f64 = 0.2;
 enum Happening {
     Ready(PartitionId, Vec<ModelId>),
     Planned(Box<LayoutFound>),
-    Regulated(MixId, Option<Span>),
+    Regulated(MixId, Result<Span, NoMix>),
     Wake,
 }
 
@@ -344,7 +344,7 @@ impl<'a, O: Observer> Run<'a, O> {
             }
             Action::Regulate { mix, units, models, .. } => {
                 let known = self.world.mixes.iter().find(|known| known.models == models);
-                let latency = known.map(|known| known.latency);
+                let latency = known.map(|known| known.latency).ok_or(NoMix::GainsNothing);
                 let takes = known.map_or(self.world.planning, |known| known.regulation);
                 self.mixes.ask(mix, units, models);
                 self.queue.put(now + takes, Happening::Regulated(mix, latency));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use weft_device::{Device, DeviceError, MixMember, UnitSet};
 use weft_ir::Dimensions;
 use weft_scheduler::regulate::Strategy;
-use weft_scheduler::{MixId, UnitMask};
+use weft_scheduler::{MixId, NoMix, UnitMask};
 
 use super::known_schedules::{FoundSchedule, KnownSchedules};
 use super::memory::{MixMemory, MixShare, NoRoom};
@@ -144,14 +144,14 @@ impl Mixer {
             let ran = catch_unwind(AssertUnwindSafe(|| session.run()));
             let (outcome, ready) = match ran.unwrap_or_else(|_| Err(Ended::from("a panic"))) {
                 Err(Ended::Unwanted) => return,
-                Err(Ended::NoRoom(no_room)) => (no_room.into(), None),
-                Err(Ended::Failed(why)) => (MixOutcome::Failed(why), None),
-                Ok(None) => (MixOutcome::NotFaster, None),
+                Err(Ended::NoRoom(no_room)) => (no_room.into(), Err(NoMix::NoRoom)),
+                Err(Ended::Failed(why)) => (MixOutcome::Failed(why), Err(NoMix::GainsNothing)),
+                Ok(None) => (MixOutcome::NotFaster, Err(NoMix::GainsNothing)),
                 Ok(Some((mix, share, latency))) => {
                     let in_turns = Duration::from_secs_f64(mix.in_turns_us() / 1e6);
-                    let ready = ReadyMix::new(keys.clone(), mix, share);
+                    let ready = ReadyMix::new((generation, wanted.mix), keys.clone(), mix, share);
                     let outcome = MixOutcome::Faster { latency, in_turns };
-                    (outcome, Some((Arc::new(ready), span(latency))))
+                    (outcome, Ok((Arc::new(ready), span(latency))))
                 }
             };
             if let Some(shared) = shared.upgrade() {
@@ -159,13 +159,13 @@ impl Mixer {
             }
             tell(ready.clone());
             // Who made room before could not see it.
-            if let (Some((ready, _)), Some(shared)) = (ready, shared.upgrade()) {
+            if let (Ok((ready, _)), Some(shared)) = (ready, shared.upgrade()) {
                 shared.let_go_if_too_large(&ready);
             }
         };
         // Without a thread every batch runs by itself.
         if self.schedules.is_none() || beside::spawn("weft-regulate", work).is_err() {
-            refuse(None);
+            refuse(Err(NoMix::GainsNothing));
         }
     }
 }

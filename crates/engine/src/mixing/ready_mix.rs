@@ -5,14 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use weft_device::DeviceError;
 use weft_ir::Value;
+use weft_scheduler::MixId;
 
 use super::memory::{MixShare, NoRoom};
 use crate::call::lock;
 use crate::model::ModelKey;
 use crate::regulation::RegulatedMix;
+use crate::service::Generation;
 
 /// A mix with its schedule, and whose models they are.
 pub(crate) struct ReadyMix {
+    /// What the service that it was regulated for knows it by.
+    pub(crate) id: (Generation, MixId),
     /// In the order of the mix, with the size of each one's batch.
     pub(crate) models: Vec<(ModelKey, u32)>,
     /// With what it takes; none once it was let go of.
@@ -21,8 +25,13 @@ pub(crate) struct ReadyMix {
 }
 
 impl ReadyMix {
-    pub(crate) fn new(models: Vec<(ModelKey, u32)>, mix: RegulatedMix, share: MixShare) -> Self {
-        Self { models, mix: Mutex::new(Some((mix, share))), is_gone: AtomicBool::new(false) }
+    pub(crate) fn new(
+        id: (Generation, MixId),
+        models: Vec<(ModelKey, u32)>,
+        mix: RegulatedMix,
+        share: MixShare,
+    ) -> Self {
+        Self { id, models, mix: Mutex::new(Some((mix, share))), is_gone: AtomicBool::new(false) }
     }
 
     /// Runs all models on the inputs of their batches.

@@ -40,6 +40,22 @@ impl ServedMix {
         Self { ready, learned: LatencyFunction::new(1), used: MixUse::default() }
     }
 
+    /// The same mix, launched again after it rested: what was learned may not hold any more.
+    pub(super) fn resumed(mut self, ready: ReadyMix) -> Self {
+        self.learned.doubt(ITSELF);
+        Self { ready, used: MixUse::default(), ..self }
+    }
+
+    /// The same mix on the partitions of another layout.
+    pub(super) fn moved(self, ready: ReadyMix) -> Self {
+        Self { ready, ..self }
+    }
+
+    /// What was learned: a factor on how long it took when it was regulated.
+    pub(super) fn correction(&self) -> f64 {
+        self.learned.correction(ITSELF)
+    }
+
     pub(super) fn id(&self) -> MixId {
         self.ready.mix.mix
     }
@@ -47,7 +63,7 @@ impl ServedMix {
     /// How long it takes by what is known now.
     pub(super) fn latency(&self) -> MixLatency {
         MixLatency {
-            duration: self.ready.latency * self.learned.correction(ITSELF),
+            duration: self.ready.latency * self.correction(),
             spread: self.learned.spread(ITSELF),
         }
     }

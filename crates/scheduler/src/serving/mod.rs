@@ -13,7 +13,7 @@ pub use mix::{MixUse, ReadyMix};
 
 use std::sync::Arc;
 
-use crate::identity::ModelId;
+use crate::identity::{MixId, ModelId};
 use crate::lane::Prospect;
 use crate::latency::{LatencyFunction, memory_stretch};
 use crate::policy::{Action, LaunchId, PartitionId, Refusal};
@@ -77,6 +77,8 @@ pub struct Serving {
     routes: Vec<Vec<usize>>,
     stragglers: Stragglers,
     mix: Option<ServedMix>,
+    /// The one that was launched last, while none is.
+    resting: Option<ServedMix>,
     next_launch: u64,
 }
 
@@ -112,6 +114,7 @@ impl Serving {
             routes: vec![Vec::new(); models],
             stragglers: Stragglers::new(device),
             mix: None,
+            resting: None,
             next_launch: 0,
             device: device.clone(),
             tables,
@@ -134,15 +137,32 @@ impl Serving {
     }
 
     /// Launches a mix as one where that is better, from now on and in place of the one before it; `None` launches each batch by
-    /// itself. A partition that comes to serve other models launches no mix until it is told to again.
+    /// itself. A partition that comes to serve other models launches no mix until it is told to again. What is learned of a mix is
+    /// known for as long as no other one is launched.
     pub fn set_mix(&mut self, ready: Option<ReadyMix>) {
         for served in &mut self.partitions {
             let of_partition =
                 ready.as_ref().filter(|ready| ready.partition == served.partition.id);
             served.lane.set_mix(of_partition.map(|ready| &ready.mix));
         }
-        self.mix = ready.map(ServedMix::new);
+        let (before, resting) = (self.mix.take(), self.resting.take());
+        let Some(ready) = ready else {
+            self.resting = before.or(resting);
+            return self.note_mix();
+        };
+        let is_it = |mix: &ServedMix| mix.id() == ready.mix.mix;
+        self.mix = Some(match (before.filter(is_it), resting.filter(is_it)) {
+            (Some(before), _) => before.moved(ready),
+            (None, Some(resting)) => resting.resumed(ready),
+            (None, None) => ServedMix::new(ready),
+        });
         self.note_mix();
+    }
+
+    /// What was learned of a mix that is launched, or was until of late: a factor on how long it took when it was regulated.
+    pub fn mix_correction(&self, mix: MixId) -> f64 {
+        let known = self.mix.iter().chain(&self.resting).find(|known| known.id() == mix);
+        known.map_or(1.0, ServedMix::correction)
     }
 
     /// Requests of the mix come this far apart from now on, and can be counted on to come, or cannot.

@@ -4,7 +4,7 @@
 use crate::identity::{MixId, ModelId};
 use crate::lane::LaneMix;
 use crate::layout::{RoundLoad, largest_batch};
-use crate::policy::Action;
+use crate::policy::{Action, NoMix};
 use crate::served::ServedDevice;
 use crate::serving::{ReadyMix, Serving, ServingPartition};
 use crate::time::{Span, Time};
@@ -29,13 +29,16 @@ const USE_WEIGHT: f64 = 0.02;
 /// How long it rests, and how long one that was regulated to no avail does before more is spent on it.
 const REST: Span = Span::from_nanos(10_000_000_000);
 
+/// How long one rests that there was no room for: there may be some once a model was unloaded, or another mix let go of.
+const WITHOUT_ROOM: Span = Span::from_nanos(60_000_000_000);
+
 /// Undisturbed rounds are so many times as long as the quickest few.
 const QUICK_FACTOR: f64 = 2.0;
 
 /// How long what recurred is known after the last round, and a mix is kept that is ready.
 const KEPT: Span = Span::from_nanos(5_000_000_000);
 
-/// Mixes that were regulated to no avail and are not asked for again.
+/// So many mixes that were regulated to no avail are remembered, the latest.
 const MAX_VAIN: usize = 32;
 
 /// What came of the rounds so far.
@@ -45,7 +48,10 @@ pub(super) struct Mixing {
     recognised: Option<Recognised>,
     known: Option<Known>,
     next_mix: u32,
+    /// The oldest first.
     in_vain: Vec<Vain>,
+    /// The models of a mix that was in use until a larger one took its place, which is not ready yet.
+    displaced: Option<Vec<(ModelId, u32)>>,
 }
 
 /// The round that was recognised last.
@@ -59,6 +65,7 @@ struct Recognised {
 /// A mix that was regulated to no avail.
 struct Vain {
     models: Vec<(ModelId, u32)>,
+    why: NoMix,
     /// Others might be held up for it, so that nothing else is to be tried.
     might_hold_up: bool,
     at: Time,
@@ -83,12 +90,14 @@ struct Known {
     seen_at: Time,
     /// Of the requests of its models, the share that runs as the mix, of late; `None` where it is not used.
     used: Option<f64>,
+    /// What was learned of how long it takes: a factor.
+    correction: f64,
     /// Until when it is not to be used.
     rests_until: Option<Time>,
 }
 
 impl Known {
-    /// How long the mix takes, where it is ready and may be used.
+    /// How long the mix took when it was regulated, where it is ready and may be used.
     fn usable(&self) -> Option<Span> {
         self.load.mixed.filter(|_| self.rests_until.is_none())
     }
@@ -124,7 +133,8 @@ impl Mixing {
         let recurring = recurring.map(|it| of_round(it, self.is_used()));
         // What comes once between rounds does not end them.
         let load = recurring.or_else(|| known.map(|known| known.load.clone()))?;
-        Some(RoundLoad { mixed: known.and_then(Known::usable), ..load })
+        let mixed = known.and_then(|known| Some(known.usable()? * known.correction));
+        Some(RoundLoad { mixed, ..load })
     }
 
     /// The round that is expected: that of the mix, or the one that was recognised last.
@@ -163,6 +173,8 @@ impl Mixing {
     ) -> bool {
         let again = self.expected().and_then(|expected| self.again(expected, look.now));
         let other = self.search(again.as_ref(), look);
+        // One that was in vain is no reason to leave what is expected.
+        let other = other.filter(|other| again.is_none() || self.is_wanted(other, look));
         if self.known.is_some() {
             self.review(again, other, look, serving, actions)
         } else {
@@ -180,9 +192,15 @@ impl Mixing {
             let units = UnitMask::range(0, look.device.units);
             let (models, may_hold_up) = (round.models.clone(), look.is_pressed);
             actions.push(Action::Regulate { mix, units, models, may_hold_up });
-            let (load, used, rests_until) = (of_round(round, false), None, None);
-            let seen_at = look.now;
-            self.known = Some(Known { mix, load, may_hold_up, seen_at, used, rests_until });
+            self.known = Some(Known {
+                mix,
+                load: of_round(round, false),
+                may_hold_up,
+                seen_at: look.now,
+                used: None,
+                correction: 1.0,
+                rests_until: None,
+            });
         }
         is_new
     }
@@ -215,7 +233,6 @@ impl Mixing {
         actions: &mut Vec<Action>,
     ) -> bool {
         let now = look.now;
-        let larger = larger.filter(|larger| self.is_wanted(larger, look));
         let has_grown =
             larger.is_some_and(|larger| !self.recognise(&larger, now) && self.has_settled(now));
         let Some(known) = &mut self.known else { return false };
@@ -228,10 +245,12 @@ impl Mixing {
         // All came in every round of late.
         serving.adjust_mix(allowed(known.load.lag), recurs);
         let is_of_use = known.is_of_use(serving, now);
-        let is_over = known.load.mixed.is_some() && now.since(known.seen_at) > KEPT;
+        known.correction = serving.mix_correction(known.mix);
+        let is_over = now.since(known.seen_at) > KEPT;
         if is_over || has_grown || (!is_of_use && !recurs) {
             actions.push(Action::Forget(known.mix));
-            self.known = None;
+            let gained = self.known.take().filter(|known| has_grown && known.load.mixed.is_some());
+            self.displaced = gained.map(|known| known.load.models);
             self.recognised.take_if(|_| !has_grown);
             serving.set_mix(None);
             return true;
@@ -251,39 +270,50 @@ impl Mixing {
     /// Whether a round was not regulated before, but perhaps when nobody was to be held up.
     fn is_wanted(&self, round: &Recurring, look: &Look<'_>) -> bool {
         let is_vain = |vain: &Vain| {
-            // What is lost while it is regulated says nothing of what is lost without it.
-            let is_final = vain.might_hold_up || look.now.since(vain.at) < REST;
-            vain.models == round.models && (is_final || !look.is_pressed)
+            let since = look.now.since(vain.at);
+            match vain.why {
+                NoMix::NoRoom => since < WITHOUT_ROOM,
+                // What is lost while it is regulated says nothing of what is lost without it.
+                NoMix::GainsNothing => vain.might_hold_up || since < REST || !look.is_pressed,
+            }
         };
-        !self.in_vain.iter().any(is_vain)
+        !self.in_vain.iter().any(|vain| vain.models == round.models && is_vain(vain))
     }
 
-    /// A mix was regulated; says whether layouts are to be looked at anew for it.
+    /// A mix was regulated, or is let go of; says whether layouts are to be looked at anew for it.
     pub(super) fn regulated(
         &mut self,
         mix: MixId,
-        latency: Option<Span>,
+        latency: Result<Span, NoMix>,
         present: &[ServingPartition],
         now: Time,
         serving: &mut Serving,
     ) -> bool {
-        let Some(known) = self.known.as_mut().filter(|known| known.mix == mix) else {
-            return false;
-        };
-        if latency.is_none() {
-            let vain = self.known.take().map(|known| Vain {
-                models: known.load.models,
-                might_hold_up: known.may_hold_up,
-                at: now,
-            });
-            self.in_vain.retain(|other| Some(&other.models) != vain.as_ref().map(|it| &it.models));
-            let room = MAX_VAIN.saturating_sub(self.in_vain.len());
-            self.in_vain.extend(vain.into_iter().take(room));
-            return false;
+        let Some(mut known) = self.known.take_if(|known| known.mix == mix) else { return false };
+        let displaced = self.displaced.take();
+        match latency {
+            Ok(latency) => {
+                known.load.mixed = Some(latency);
+                self.known = Some(known);
+                self.begin(present, serving);
+                true
+            }
+            Err(why) => {
+                let was_ready = known.load.mixed.is_some();
+                let (models, might_hold_up) = (known.load.models, known.may_hold_up);
+                self.in_vain.retain(|other| other.models != models);
+                if self.in_vain.len() == MAX_VAIN {
+                    self.in_vain.remove(0);
+                }
+                self.in_vain.push(Vain { models, why, might_hold_up, at: now });
+                // What was of use before is expected again.
+                if let Some(models) = displaced {
+                    self.recognised = Some(Recognised { models, at: now, seen_at: now });
+                }
+                serving.set_mix(None);
+                was_ready
+            }
         }
-        known.load.mixed = latency;
-        self.begin(present, serving);
-        true
     }
 
     /// Uses the mix, where it is ready and a partition has all its units.

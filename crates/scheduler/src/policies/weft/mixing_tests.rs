@@ -1,7 +1,7 @@
 use super::mixing::*;
 use crate::identity::{GroupId, MixId, ModelId};
 use crate::policies::random_devices::device_with;
-use crate::policy::{Action, PartitionId};
+use crate::policy::{Action, NoMix, PartitionId};
 use crate::served::ServedDevice;
 use crate::serving::{Serving, ServingPartition};
 use crate::time::{Span, Time};
@@ -55,7 +55,7 @@ impl Served {
         actions
     }
 
-    fn regulated(&mut self, mix: u32, us: Option<f64>, at_s: f64) -> bool {
+    fn regulated(&mut self, mix: u32, us: Result<f64, NoMix>, at_s: f64) -> bool {
         let (present, serving) = (&self.present, &mut self.serving);
         self.mixing.regulated(MixId(mix), us.map(Span::from_us), present, at(at_s * 1e3), serving)
     }
@@ -81,19 +81,19 @@ fn what_gains_nothing_is_regulated_once() {
     assert!(served.mixing.load(at(1099.0)).is_some());
     assert_eq!(asked(&served.come(&TOGETHER, 1.1, 1.2)), [(0, vec![0, 1])]);
     assert_eq!(served.come(&TOGETHER, 1.2, 2.0), [], "it is on its way");
-    assert!(!served.regulated(0, None, 2.0));
+    assert!(!served.regulated(0, Err(NoMix::GainsNothing), 2.0));
     assert_eq!(served.come(&TOGETHER, 2.0, 3.0), []);
     // Where requests are lost it may take more, once.
     served.is_pressed = true;
     assert_eq!(served.come(&TOGETHER, 3.0, 11.9), [], "it may be lost for it");
     let pressed = served.come(&TOGETHER, 11.9, 12.1);
     assert!(matches!(pressed[..], [Action::Regulate { may_hold_up: true, .. }]), "{pressed:?}");
-    assert!(!served.regulated(1, None, 12.2));
+    assert!(!served.regulated(1, Err(NoMix::GainsNothing), 12.2));
     assert_eq!(served.come(&TOGETHER, 12.2, 30.0), []);
     // Another one is another matter.
     let second = served.come(&[(1, 0.0), (2, 0.0)], 30.0, 33.0);
     assert_eq!(asked(&second), [(2, vec![1, 2])]);
-    assert!(served.regulated(2, Some(900.0), 33.0));
+    assert!(served.regulated(2, Ok(900.0), 33.0));
     let mixed = served.mixing.load(at(33e3)).and_then(|load| load.mixed);
     assert_eq!(mixed, Some(Span::from_us(900.0)));
 }
@@ -109,7 +109,7 @@ fn what_recurs_no_more_is_dropped() {
         let mut served = Served::new(3);
         served.present.truncate(partitions);
         assert_eq!(served.come(&TOGETHER, 0.0, 2.0).len(), 1);
-        assert!(served.regulated(0, Some(900.0), 2.0));
+        assert!(served.regulated(0, Ok(900.0), 2.0));
         assert_eq!(served.come(&TOGETHER, 2.0, 3.0), []);
         assert_eq!(served.come(&others, 3.0, 7.9), [], "{others:?}");
         assert_eq!(served.come(&others, 7.9, 8.1), [Action::Forget(MixId(0))], "{others:?}");
@@ -123,10 +123,84 @@ fn what_recurs_no_more_is_dropped() {
 fn a_round_that_grows_is_another_mix() {
     let mut served = Served::new(3);
     assert_eq!(asked(&served.come(&TOGETHER, 0.0, 2.0)), [(0, vec![0, 1])]);
-    assert!(served.regulated(0, Some(900.0), 2.0));
+    assert!(served.regulated(0, Ok(900.0), 2.0));
     let grown = served.come(&[(0, 0.0), (1, 0.1), (2, 0.2)], 2.0, 4.0);
     assert_eq!(grown[0], Action::Forget(MixId(0)));
     assert_eq!(asked(&grown[1..]), [(1, vec![0, 1, 2])]);
+}
+
+#[test]
+fn what_is_regulated_while_its_rounds_end_is_asked_for_no_more() {
+    let mut served = Served::new(3);
+    assert_eq!(asked(&served.come(&TOGETHER, 0.0, 2.0)), [(0, vec![0, 1])]);
+    assert_eq!(served.come(&[(0, 0.0), (0, 3.0), (1, 6.0)], 2.0, 6.9), []);
+    assert!(served.mixing.load(at(6.9e3)).is_some());
+    let over = served.come(&[(0, 0.0), (0, 3.0), (1, 6.0)], 6.9, 7.1);
+    assert_eq!(over, [Action::Forget(MixId(0))]);
+    assert_eq!(served.mixing.load(at(7.1e3)), None);
+    assert!(!served.regulated(0, Ok(900.0), 7.2), "it comes too late");
+    assert_eq!(served.mixing.load(at(7.2e3)), None);
+}
+
+#[test]
+fn a_mix_without_room_is_asked_for_again_a_minute_later() {
+    // At once, or after it was ready for a while.
+    for was_ready in [false, true] {
+        let mut served = Served::new(2);
+        assert_eq!(asked(&served.come(&TOGETHER, 0.0, 2.0)), [(0, vec![0, 1])]);
+        if was_ready {
+            assert!(served.regulated(0, Ok(900.0), 2.0));
+            assert!(served.mixing.load(at(2e3)).is_some_and(|load| load.mixed.is_some()));
+        }
+        assert_eq!(served.regulated(0, Err(NoMix::NoRoom), 2.0), was_ready);
+        let mixed = |served: &Served| served.mixing.load(at(2e3)).map(|load| load.mixed);
+        assert_eq!(mixed(&served), Some(None), "its rounds come all the same");
+        served.is_pressed = true;
+        assert_eq!(served.come(&TOGETHER, 2.0, 61.9), []);
+        assert_eq!(asked(&served.come(&TOGETHER, 61.9, 62.1)), [(1, vec![0, 1])]);
+    }
+}
+
+#[test]
+fn a_larger_round_that_gains_nothing_leaves_the_mix_of_its_part() {
+    let three = [(0, 0.0), (1, 0.1), (2, 0.2)];
+    for was_of_use in [true, false] {
+        let mut served = Served::new(3);
+        assert_eq!(asked(&served.come(&TOGETHER, 0.0, 2.0)), [(0, vec![0, 1])]);
+        let latency = if was_of_use { Ok(900.0) } else { Err(NoMix::GainsNothing) };
+        assert_eq!(served.regulated(0, latency, 2.0), was_of_use);
+        assert_eq!(asked(&served.come(&three, 2.0, 4.0)), [(1, vec![0, 1, 2])]);
+        assert!(!served.regulated(1, Err(NoMix::GainsNothing), 4.0));
+        let again = asked(&served.come(&three, 4.0, 6.0));
+        if was_of_use {
+            assert_eq!(again, [(2, vec![0, 1])]);
+            assert!(served.regulated(2, Ok(900.0), 6.0));
+        } else {
+            assert_eq!(again, []);
+        }
+        assert_eq!(served.come(&three, 6.0, 20.0), [], "and so it stays");
+    }
+}
+
+#[test]
+fn as_many_mixes_in_vain_are_remembered_as_there_is_room_for() {
+    let mut served = Served::new(9);
+    let pairs = (0..9).flat_map(|one| (0..one).map(move |other| (other, one)));
+    let pairs: Vec<(u32, u32)> = pairs.take(33).collect();
+    let ask = |served: &mut Served, number: usize, (one, other): (u32, u32)| {
+        let begin_s = number as f64 * 10.0;
+        let asked = asked(&served.come(&[(one, 0.0), (other, 0.1)], begin_s, begin_s + 3.0));
+        for (mix, models) in &asked {
+            assert_eq!(*models, [one, other]);
+            served.regulated(*mix, Err(NoMix::GainsNothing), begin_s + 3.0);
+        }
+        !asked.is_empty()
+    };
+    for (number, &pair) in pairs.iter().enumerate() {
+        assert!(ask(&mut served, number, pair), "{pair:?}");
+    }
+    assert!(!ask(&mut served, 33, pairs[32]), "it is remembered");
+    assert!(ask(&mut served, 34, pairs[0]), "it is not");
 }
 
 #[test]

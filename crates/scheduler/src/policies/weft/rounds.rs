@@ -28,7 +28,7 @@ const FEW: usize = SAME / 4;
 /// A round's requests come within this share of the time to the next round, or they are not together.
 const TOGETHER: f64 = 0.5;
 
-/// Where none comes for so many times the longest period while others ask, rounds have ended.
+/// Where none comes for so many times what most periods keep to while others ask, rounds have ended.
 const MISSED: f64 = 4.0;
 
 /// Rounds that are all the same.
@@ -40,7 +40,7 @@ pub(super) struct Recurring {
     pub(super) lag: Span,
     /// The same in those that are seldom disturbed: who runs at once on arrival may keep the others from being read.
     pub(super) quick_lag: Span,
-    /// From the beginning of one to that of the next.
+    /// From the beginning of one to that of the next, the shortest first.
     pub(super) periods: Vec<Span>,
 }
 
@@ -73,7 +73,8 @@ impl Rounds {
     ) -> Option<Recurring> {
         let (mut models, mut found) = (known.to_vec(), None);
         let count = self.arrived.len();
-        let mut left = MOST_TRIED.min(count * count);
+        let all = if known.is_empty() { count * count } else { count };
+        let mut left = MOST_TRIED.min(all);
         while left > 0 {
             left -= 1;
             let Some(tried) = self.next_set(&models) else { continue };
@@ -111,8 +112,7 @@ impl Rounds {
             let found = (0..size).filter_map(|open| same(arrived.get(open..)?, size, models));
             found.min_by_key(|recurring| recurring.lag)
         })?;
-        let longest = recurring.periods.iter().copied().max()?;
-        (now.since(last) <= longest * MISSED).then_some(recurring)
+        (now.since(last) <= recurring.periods[MOST] * MISSED).then_some(recurring)
     }
 
     /// The newest requests of some models, each as a [`part`] of a round, the newest first; `None` where one has too few.
@@ -153,7 +153,12 @@ fn same(arrived: &[(u32, Time)], size: usize, models: &[ModelId]) -> Option<Recu
     let mut gaps: Vec<Span> =
         (1..SAME).map(|number| begin(number - 1).since(end(number))).collect();
     gaps.sort_unstable();
-    let periods = (1..SAME).map(|number| begin(number - 1).since(begin(number))).collect();
+    let mut periods: Vec<Span> =
+        (1..SAME).map(|number| begin(number - 1).since(begin(number))).collect();
+    periods.sort_unstable();
+    // What is longer is a pause: they had ended, and began again.
+    let longest = periods[MOST] * MISSED;
+    periods.iter_mut().for_each(|period| *period = longest.min(*period));
     let are_together = lag <= gaps[gaps.len() / 2] * TOGETHER;
     let models = models.iter().enumerate().map(|(place, model)| (*model, count(place))).collect();
     are_together.then_some(Recurring { models, lag, quick_lag, periods })
@@ -315,10 +320,31 @@ mod tests {
 
     #[test]
     fn rounds_that_stop_while_others_go_on_have_ended() {
-        let mut rounds = after(rounds(&[0, 1], SAME + 2, 1000.0, 50.0));
+        let mut arrivals = rounds(&[0, 1], SAME + 2, 1000.0, 50.0);
         let last_us = (SAME + 1) as f64 * 1000.0;
-        assert!(found_at(&mut rounds, last_us + 3500.0).is_some());
-        assert_eq!(found_at(&mut rounds, last_us + 4500.0), None);
+        for pause_us in [0.0, 1e9] {
+            // A pause, and five more of them.
+            let again = rounds(&[0, 1], 5, 1000.0, 50.0);
+            let begin_us = last_us + pause_us;
+            arrivals.extend(again.into_iter().map(|(us, model)| (begin_us + us + 1000.0, model)));
+            let mut rounds = after(arrivals.clone());
+            let last_us = begin_us + 5000.0;
+            assert!(found_at(&mut rounds, last_us + 3500.0).is_some());
+            assert_eq!(found_at(&mut rounds, last_us + 4500.0), None, "{pause_us}");
+            arrivals.truncate(2 * (SAME + 2));
+        }
+    }
+
+    #[test]
+    fn a_set_that_is_known_is_tried_with_each_other_model_once() {
+        let mut rounds = after(rounds(&[0, 1, 2, 3, 4, 5, 6, 7], SAME + 2, 1000.0, 50.0));
+        let tried = std::cell::Cell::new(0);
+        let is_worth_it = |_: &Recurring| {
+            tried.set(tried.get() + 1);
+            false
+        };
+        rounds.search(&[ModelId(0), ModelId(1), ModelId(2)], at(17e3), is_worth_it);
+        assert_eq!(tried.get(), 5);
     }
 
     #[test]
