@@ -1,12 +1,15 @@
 """The command line as a user meets it: good runs, and bad input that must end in exit code 2 and one clear message."""
+import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import urllib.request
@@ -964,6 +967,14 @@ def bounded_programs(folder):
     nowhere = os.path.join(folder, "nowhere", "run.json")
     result = ends_with("a report that cannot be written", 2, *half, "--json", nowhere, "--", "echo", "ran", says=nowhere)
     expect("is known before the program is started", "ran" not in result.stdout, result.stdout)
+    unwritten = os.path.join(folder, "unwritten.json")
+    ends_with("a report of nothing", 127, *half, "--json", unwritten, "--", "no-such-program", says="is not found")
+    expect("leaves no file", not os.path.exists(unwritten), unwritten)
+    pipe = os.path.join(folder, "report.pipe")
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    ends_with("a report to a pipe", 0, *half, "--json", pipe, "--", "true")
+    expect("is read from it", json.loads(reader.communicate(timeout=60)[0])["exit_code"] == 0, pipe)
     told_to_end(half)
 
     for share in ("0%", "101%", "-5%", "30", "a lot", "nan%", ""):
@@ -1000,6 +1011,21 @@ def told_to_end(half):
     process.send_signal(signal.SIGHUP)
     process.communicate(timeout=30)
     expect("a hangup that is ignored is no matter", process.returncode == 5, process.returncode)
+    # In a terminal: asked from elsewhere, and with all of the terminal as it goes.
+    counts = ready + "told = []; signal.signal(signal.SIGHUP, lambda *_: told.append(1)); print('ready', flush=True)\n"
+    counts += "while not told: time.sleep(0.05)\ntime.sleep(0.5); sys.exit(len(told))"
+    own = lambda: (heedful(), fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    for name in ("a hangup from elsewhere", "a terminal that goes"):
+        keeper, end = pty.openpty()
+        bounded = [WEFT, "run", *half, "--", sys.executable, "-c", counts]
+        process = subprocess.Popen(bounded, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=own)
+        os.close(end)
+        process.stdout.readline()
+        if name == "a hangup from elsewhere":
+            process.send_signal(signal.SIGHUP)
+        else:
+            os.close(keeper)
+        expect(f"{name} is told the program once", process.wait(timeout=30) == 1, process.returncode)
     child = ready + "child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
     bounded = [WEFT, "run", *half, "--", sys.executable, "-c", child]
     process = subprocess.Popen(bounded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -16,6 +16,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
+use rustix::termios::tcgetpgrp;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -145,13 +146,20 @@ fn forward_signals(running: Arc<Mutex<Option<Pid>>>, is_interactive: bool) -> Re
                 // One that has ended meanwhile is not missed.
                 let _ = match *running {
                     Some(pid) if !is_interactive => kill_process_group(pid, signal),
-                    Some(pid) if signal != Signal::INT => kill_process(pid, signal),
-                    _ => Ok(()),
+                    Some(_) if is_from_terminal(signal) => Ok(()),
+                    Some(pid) => kill_process(pid, signal),
+                    None => Ok(()),
                 };
             }
         });
     });
     Ok(())
+}
+
+/// Whether a signal has reached the program too, which is in the group of the terminal: that interrupts all of it, and hangs all of
+/// it up when it goes.
+fn is_from_terminal(signal: Signal) -> bool {
+    signal == Signal::INT || (signal == Signal::HUP && tcgetpgrp(stdin()).is_err())
 }
 
 /// Whether this process, and what it starts, takes no notice of hangups.
