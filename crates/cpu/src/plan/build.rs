@@ -236,12 +236,8 @@ fn place(
             Some(chunking) if uses.is_local(id) => &chunking.facts,
             _ => graph.facts(),
         };
-        let mut lifetime = uses.lifetime(id, facts.of(id).size_bytes().unwrap_or(0));
-        if copies.iter().any(|(copied, _)| root(*copied) == id) {
-            lifetime.last_step = drafts.len();
-        }
         arena.push(id);
-        lifetimes.push(lifetime);
+        lifetimes.push(uses.lifetime(id, facts.of(id).size_bytes().unwrap_or(0)));
     }
     let buffers = plan_buffers(&lifetimes);
     for (id, &offset_bytes) in arena.iter().zip(&buffers.offsets_bytes) {
@@ -265,15 +261,10 @@ fn place(
         let chunk_stride = if is_whole { 0 } else { fact.element_count().unwrap_or(0) };
         Operand { slot, fact, chunk_stride }
     };
-    let is_copied = |id: ValueId| copies.iter().any(|(copied, _)| root(*copied) == id);
     let made = drafts.iter().flat_map(|draft| draft.outputs.iter().flatten().copied());
     let values = made
         .filter(|id| !uses.is_local(*id) && !matches!(slots.get(id), Some(Slot::Output(_))))
-        .filter_map(|id| {
-            let Range { start, end } = uses.span(id)?;
-            let needed = start..if is_copied(id) { usize::MAX } else { end };
-            Some(PlacedValue { operand: operand(id, false), needed })
-        })
+        .filter_map(|id| Some(PlacedValue { operand: operand(id, false), needed: uses.span(id)? }))
         .collect();
     let mut steps: Vec<Step> = drafts
         .into_iter()
