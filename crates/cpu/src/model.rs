@@ -3,11 +3,8 @@
 use weft_device::{DeviceError, LoadedModel};
 use weft_ir::{Graph, OptimizedGraph};
 
-use crate::plan::is_part;
+use crate::plan::{LEAST_ENTRIES, is_part};
 use crate::weights::WeightStore;
-
-/// The fewest entries of a part of a batch: products of one row add in another order than those of several.
-const LEAST_ENTRIES: usize = 2;
 
 /// A loaded model. The graph's own weights stay views of the model file.
 pub(crate) struct CpuModel {

@@ -1,15 +1,21 @@
 //! Parts of a batch: whether the same graph for fewer entries computes just what it computes for these among all.
 
 use weft_ir::axis::normalise_axis;
-use weft_ir::operators::convolution::{ConvTranspose, Resize};
+use weft_ir::operators::convolution::{ConvTranspose, MaxPool, Resize};
 use weft_ir::operators::elementwise::Cast;
 use weft_ir::operators::indexing::Gather;
 use weft_ir::operators::layout::{Split, is_view};
 use weft_ir::operators::reduction::{Reduce, Softmax};
-use weft_ir::{Fact, Node, OptimizedGraph, ValueId};
+use weft_ir::{Fact, Node, OptimizedGraph, Tensor, ValueId};
 
 use super::chunks::is_separable;
 use super::slot::is_dense;
+
+/// The fewest entries of a part of a batch: products of one row add in another order than those of several.
+pub(crate) const LEAST_ENTRIES: usize = 2;
+
+/// The input of [`Resize`] that says how large the output is.
+const SIZES: usize = 3;
 
 /// True where `part` is the graph of `whole` for one of so many equal parts of its batch, and computes each entry from that entry
 /// alone. All that is given back is dense.
@@ -32,16 +38,50 @@ pub(crate) fn is_part(part: &OptimizedGraph, whole: &OptimizedGraph, count: usiz
         && nodes.iter().zip(all).all(are_alike)
         && nodes.iter().flat_map(moving).all(is_cut)
         && nodes.iter().all(|node| keeps_entries_apart(node, whole))
+        && nodes.iter().zip(all).all(|pair| has_same_parameters(pair, part, whole))
         && whole.graph().outputs().iter().all(is_given)
 }
 
-/// True where one has so many times the entries of the other.
+/// True where one has so many times the entries of the other, which are enough.
 fn is_equal_part(part: &Fact, whole: &Fact, count: usize) -> bool {
     let (Some(own), Some(all)) = (part.shape(), whole.shape()) else { return false };
     let ([entries, each @ ..], [all_entries, each_of_all @ ..]) = (&own[..], &all[..]) else {
         return false;
     };
-    part.data_type == whole.data_type && entries * count == *all_entries && each == each_of_all
+    // Views may leave a value fewer entries than the inputs have.
+    let is_equal = *entries >= LEAST_ENTRIES && entries * count == *all_entries;
+    part.data_type == whole.data_type && is_equal && each == each_of_all
+}
+
+/// True where a node of a part computes by the attributes and constants of that of the whole batch: what a graph makes of the number
+/// of entries is a constant at known shapes. Where they say no more than the shape of the output, they may differ.
+fn has_same_parameters(
+    (own, other): (&Node, &Node),
+    part: &OptimizedGraph,
+    whole: &OptimizedGraph,
+) -> bool {
+    if is_view(&*own.operator) {
+        return true;
+    }
+    let is_size = |index: usize| own.is::<Resize>().is_some() && index == SIZES;
+    let is_same = |(index, id): (usize, &Option<ValueId>)| {
+        let constants = [part, whole].map(|graph| id.and_then(|id| graph.graph().constant(id)));
+        match constants {
+            [Some(own), Some(all)] => is_size(index) || is_same_tensor(own, all),
+            [None, None] => true,
+            _ => false,
+        }
+    };
+    own.inputs.iter().enumerate().all(is_same)
+        && format!("{:?}", own.operator) == format!("{:?}", other.operator)
+}
+
+/// True for equal tensors. Weights of a model file are not read for it.
+fn is_same_tensor(own: &Tensor, other: &Tensor) -> bool {
+    let source = |tensor: &Tensor| tensor.source_bytes().map(|bytes| bytes.as_ptr_range());
+    let is_one = source(own).is_some() && source(own) == source(other);
+    let is_alike = own.shape() == other.shape() && own.data_type() == other.data_type();
+    is_alike && (is_one || own == other)
 }
 
 /// True for operators that never mix entries of their first axis, where that is cut in all values.
@@ -51,6 +91,10 @@ fn keeps_entries_apart(node: &Node, graph: &OptimizedGraph) -> bool {
         let rank = node.input(0).and_then(|id| graph.fact(id).rank()).unwrap_or(0);
         normalise_axis(axis, rank).is_ok_and(|axis| axis > 0)
     };
+    if node.is::<MaxPool>().is_some_and(|pool| pool.with_indices) {
+        // They are positions among all entries.
+        return false;
+    }
     if let Some(split) = node.is::<Split>() {
         return is_behind(split.axis);
     }
@@ -119,6 +163,8 @@ mod tests {
             ("Gather", axis(0), &axes(vec![1, 0, 3, 2]), false),
             ("Reshape", Attributes::new(), &axes(vec![-1, 16]), true),
             ("Reshape", Attributes::new(), &axes(vec![16, -1]), false),
+            // A part of two entries has one row of this.
+            ("Reshape", Attributes::new(), &axes(vec![-1, 32]), false),
             ("CumSum", Attributes::new(), &[Tensor::scalar(0i64)], false),
             ("Add", Attributes::new(), &[Tensor::filled(vec![4, 4], 1f32).unwrap()], true),
         ] {
@@ -133,5 +179,81 @@ mod tests {
         assert!(is_part(&of(2), &of(6), 3) && !is_part(&of(2), &of(6), 2));
         let other = graph_of("Sigmoid", Attributes::new(), &[], 2);
         assert!(!is_part(&other, &of(4), 2));
+    }
+
+    /// A graph of a batch of rows of four numbers, with what `add` gives back as its output.
+    fn built(batch: usize, add: impl Fn(&mut GraphBuilder, ValueId) -> ValueId) -> OptimizedGraph {
+        let mut builder = GraphBuilder::new("built", 18);
+        let dimensions =
+            [Dimension::Symbol("batch".into()), Dimension::Known(2), Dimension::Known(4)];
+        let x = builder.symbolic_input("x", DataType::F32, &dimensions);
+        let output = add(&mut builder, x);
+        builder.output("y", output);
+        builder.finish().unwrap().specialise(&[vec![batch, 2, 4]]).unwrap()
+    }
+
+    #[test]
+    fn what_is_computed_from_the_number_of_entries_has_no_parts() {
+        let none = Attributes::new;
+        let entries = |builder: &mut GraphBuilder, x: ValueId| {
+            let shape = builder.node("Shape", &[x], none());
+            let first = builder.constant("first", Tensor::scalar(0i64));
+            builder.node("Gather", &[shape, first], none())
+        };
+        let as_float = Attributes::new().with("to", 1i64);
+        let divided = |builder: &mut GraphBuilder, x: ValueId| {
+            let active = builder.node("Relu", &[x], none());
+            let count = entries(builder, x);
+            let count = builder.node("Cast", &[count], as_float.clone());
+            builder.node("Div", &[active, count], none())
+        };
+        // A convolution takes what follows it into itself, as an attribute.
+        let clipped = |builder: &mut GraphBuilder, x: ValueId| {
+            let kernel = Tensor::filled(vec![2, 2, 1], 1f32).unwrap();
+            let kernel = builder.constant("kernel", kernel);
+            let sum = builder.node("Conv", &[x, kernel], none());
+            let count = entries(builder, x);
+            let count = builder.node("Cast", &[count], as_float.clone());
+            let least = builder.constant("least", Tensor::scalar(0f32));
+            builder.node("Clip", &[sum, least, count], none())
+        };
+        // Views alone may know how many there are.
+        let flattened = |builder: &mut GraphBuilder, x: ValueId| {
+            let count = entries(builder, x);
+            let axis = builder.constant("axis", Tensor::vector(vec![0i64]));
+            let count = builder.node("Unsqueeze", &[count, axis], none());
+            let each = builder.constant("each", Tensor::vector(vec![8i64]));
+            let along = Attributes::new().with("axis", 0i64);
+            let shape = builder.node("Concat", &[count, each], along);
+            let flat = builder.node("Reshape", &[x, shape], none());
+            builder.node("Softmax", &[flat], none())
+        };
+        let positions = |builder: &mut GraphBuilder, x: ValueId| {
+            let window = Attributes::new().with("kernel_shape", vec![2i64]);
+            let pooled = builder.node_with("MaxPool", &[Some(x)], 2, window);
+            let positions = builder.node("Cast", &[pooled[1]], as_float.clone());
+            builder.node("Add", &[pooled[0], positions], none())
+        };
+        let is_part_of = |add: &dyn Fn(&mut GraphBuilder, ValueId) -> ValueId| {
+            is_part(&built(2, add), &built(4, add), 2)
+        };
+        assert!(!is_part_of(&divided), "a constant");
+        assert!(!is_part_of(&clipped), "an attribute");
+        assert!(!is_part_of(&positions), "positions among all entries");
+        assert!(is_part_of(&flattened), "a shape");
+    }
+
+    #[test]
+    fn weights_of_a_file_are_known_by_where_they_lie() {
+        let numbers: Vec<u8> = (0..64).collect();
+        let mapped = |bytes: Vec<u8>| Tensor::from_bytes::<f32>(vec![16], bytes.into()).unwrap();
+        let weights = mapped(numbers.clone());
+        assert!(is_same_tensor(&weights, &weights.clone()));
+        assert!(!is_same_tensor(&weights, &weights.reshaped(vec![4, 4]).unwrap()));
+        assert!(is_same_tensor(&weights, &mapped(numbers.clone())));
+        assert!(!is_same_tensor(&weights, &mapped([vec![9], numbers[1..].to_vec()].concat())));
+        // These are equal to nothing, but one of them is the other.
+        let no_numbers = mapped(vec![0xFF; 64]);
+        assert!(no_numbers != no_numbers && is_same_tensor(&no_numbers, &no_numbers.clone()));
     }
 }

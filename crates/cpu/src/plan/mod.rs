@@ -18,7 +18,7 @@ mod steps;
 
 pub(crate) use build::{Planning, build, build_part, let_go};
 pub(crate) use executable::{CpuExecutable, Run};
-pub(crate) use is_part::is_part;
+pub(crate) use is_part::{LEAST_ENTRIES, is_part};
 pub(crate) use memory::Memory;
 pub(crate) use operators::fused_operators;
 pub(crate) use parts::{Parts, RunningParts};

@@ -18,7 +18,7 @@ pub(crate) struct Site<'a> {
     pub(crate) graph: &'a OptimizedGraph,
     /// What is known of the values: of the whole batch, or of one chunk of it.
     pub(crate) facts: &'a Facts,
-    /// By these a candidate is chosen, so that a chunk's sums are cut as those of the whole batch are.
+    /// By these a candidate is chosen, so that the sums of a part of a batch are cut as those of the whole are.
     pub(crate) deciding: &'a Facts,
     pub(crate) weights: &'a WeightStore,
     pub(crate) isa: Isa,
