@@ -47,7 +47,7 @@ impl CpuModel {
 }
 
 /// Whether inputs of these shapes have a batch of so many equal parts, each of which has enough entries.
-pub(crate) fn can_divide(shapes: &[Vec<usize>], count: usize) -> bool {
+fn can_divide(shapes: &[Vec<usize>], count: usize) -> bool {
     let batch = shapes.first().and_then(|shape| shape.first());
     let is_enough = |batch: &usize| batch.is_multiple_of(count) && batch / count >= LEAST_ENTRIES;
     count > 0 && batch.is_some_and(is_enough) && shapes.iter().all(|shape| shape.first() == batch)

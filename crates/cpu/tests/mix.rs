@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weft_cpu::CpuDevice;
-use weft_device::{Device, Mix, MixChunks, MixMember, MixSegment, UnitSet};
+use weft_device::{Device, MIX_CHUNKS, Mix, MixChunks, MixMember, MixSegment, UnitSet};
 use weft_ir::Value;
 use weft_zoo::{ZooOptions, sample_inputs};
 
@@ -27,7 +27,7 @@ impl Mixed {
             models.push(MixMember { model, shapes });
             inputs.push(given.into_iter().map(Value::Tensor).collect());
         }
-        let cores = device.units().iter().take(3).collect();
+        let cores = device.units().iter().take(4).collect();
         Self { device, models, inputs, cores }
     }
 
@@ -141,14 +141,15 @@ proptest! {
     fn chunks_give_the_bits_of_the_batch_at_once(
         drawn in prop::collection::vec((0usize..3, 0usize..9, 0usize..99), 1..20),
         shares in prop::collection::vec(0.0f64..=1.0, 3), is_apart in any::<bool>(),
-        counts in prop::collection::vec(2usize..=3, 3),
+        counts in prop::collection::vec(prop::sample::select(&MIX_CHUNKS[..]), 3),
     ) {
-        let mixed = Mixed::new(&[("tiny_resnet", 6), ("tiny_unet", 12), ("tiny_mobilenet_v2", 6)]);
+        let mixed = Mixed::new(&[("tiny_resnet", 8), ("tiny_unet", 16), ("tiny_mobilenet_v2", 8)]);
         prop_assume!(mixed.cores.len() > 1);
         let alone = mixed.alone();
         let mut mix = mixed.mix();
         // There are as many chunks as cores at most.
-        let count = |model: usize| counts[model].min(mixed.cores.len());
+        let most = MIX_CHUNKS.into_iter().rfind(|&count| count <= mixed.cores.len()).unwrap();
+        let count = |model: usize| counts[model].min(most);
         let form = |model: usize| Some((count(model), shares[model], is_apart));
         let forms = [form(0), form(1), if is_apart { form(2) } else { None }];
         let segments = in_chunks(&*mix, mixed.segments(&*mix, &drawn), &forms);

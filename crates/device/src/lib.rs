@@ -19,7 +19,7 @@ pub use buckets::{Buckets, MAX_BUCKETS, bucket_sizes};
 pub use error::DeviceError;
 pub use group::{Group, GroupEntry, GroupMember, NewGroup};
 pub use inputs::check_inputs;
-pub use mix::{CompiledMix, Mix, MixChunks, MixMember, MixSegment, MixStep};
+pub use mix::{CompiledMix, MIX_CHUNKS, Mix, MixChunks, MixMember, MixSegment, MixStep};
 pub use tuning::{
     Bench, CandidateDescription, KernelChoices, Measurement, OperatorKey, Platform, Screening,
     Trial, TunableDevice, TunableOperator,

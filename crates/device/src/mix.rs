@@ -35,10 +35,13 @@ pub struct MixSegment {
     pub waits: Vec<usize>,
 }
 
+/// The numbers of chunks that batches are computed in, where they can be; a device need not be ready for others.
+pub const MIX_CHUNKS: [usize; 3] = [2, 4, 8];
+
 /// Parts of a model's batch, each of which steps compute by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixChunks {
-    /// How many; the batch is a multiple of it.
+    /// How many, of [`MIX_CHUNKS`]; the batch is a multiple of it.
     pub count: usize,
     /// Steps before this one are computed in chunks, and those from it on at once.
     pub until: usize,
@@ -109,8 +112,8 @@ pub trait Mix: Send {
     /// Whether a model's batch can be computed in so many chunks.
     fn can_chunk(&self, model: usize, chunks: usize) -> bool;
 
-    /// For each of a model's steps, about how long it takes to put chunks together that end before it, in microseconds; none
-    /// where there are no chunks.
+    /// For each of a model's steps, about how long it takes to put chunks together that end before it, in microseconds, whether or
+    /// not its batch can be computed in chunks.
     fn joining_us(&self, model: usize) -> Vec<f64>;
 
     /// How long each step of a model takes on some units, in microseconds, for one of so many chunks of its batch, when

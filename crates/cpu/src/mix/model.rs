@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use weft_device::{DeviceError, KernelChoices, MixMember};
+use weft_device::{DeviceError, KernelChoices, MIX_CHUNKS, MixMember};
 use weft_ir::{OptimizedGraph, Value};
 
 use super::draft::Part;
-use crate::model::{CpuModel, can_divide};
+use crate::model::CpuModel;
 use crate::plan::{
     ExecutionPlan, Memory, Parts, Planning, Run, RunningParts, StepGroup, build, build_part, let_go,
 };
@@ -32,20 +32,15 @@ impl Kernels {
     }
 }
 
-/// A batch in equal parts.
-struct Parted {
-    parts: Parts,
-    /// Of each part, once any schedule computes them.
-    arenas: Vec<AlignedBuffer>,
-}
-
 /// One model at fixed shapes. Its plan is the same on any number of cores, so that steps go on from what others have left, and
 /// results have the same bits.
 pub(super) struct MixedModel {
     member: MixMember,
     plan: ExecutionPlan,
     /// By the numbers of parts in which its batch can be computed, each with the bits that it has in the whole.
-    parted: HashMap<usize, Parted>,
+    parted: HashMap<usize, Parts>,
+    /// Shared out among the parts of a run, and large enough for those of every schedule.
+    part_arena: AlignedBuffer,
     /// What schedules know as its steps.
     groups: Vec<StepGroup>,
     arena: AlignedBuffer,
@@ -70,7 +65,7 @@ impl MixedModel {
         let steps = |groups: &[StepGroup]| -> Vec<Range<usize>> {
             groups.iter().map(|(steps, _)| steps.clone()).collect()
         };
-        for Parted { parts, .. } in parted.values() {
+        for parts in parted.values() {
             assert_eq!(steps(parts.groups()), steps(&groups), "parts have the steps of the whole");
         }
         let arena = AlignedBuffer::zeroed(plan.arena_elements()).map_err(|error| {
@@ -81,6 +76,7 @@ impl MixedModel {
             groups,
             outputs: plan.fresh_outputs(),
             parted,
+            part_arena: AlignedBuffer::empty(),
             arena,
             plan,
             inputs: None,
@@ -96,15 +92,15 @@ impl MixedModel {
         count == 1 || self.parted.contains_key(&count)
     }
 
-    /// Makes the memory for so many parts of the batch, unless it is there.
+    /// Makes the memory for so many parts of the batch, unless there is as much.
     pub(super) fn prepare_parts(&mut self, count: usize) -> Result<(), DeviceError> {
         let failed = |why: String| DeviceError::Failed(why).at(self.member.model.name(), None);
         let none = || failed(format!("its batch is not computed in {count} chunks"));
-        let Parted { parts, arenas } = self.parted.get_mut(&count).ok_or_else(none)?;
-        if arenas.is_empty() {
-            let arena = |_| AlignedBuffer::zeroed(parts.arena_elements());
-            let made = (0..count).map(arena).collect::<Result<_, _>>();
-            *arenas = made.map_err(|error| failed(error.to_string()))?;
+        let elements = count * self.parted.get(&count).ok_or_else(none)?.arena_elements();
+        if self.part_arena.len() < elements {
+            // Nothing in it is needed from one run to the next; where there is no more, what was compiled before still runs.
+            let made = AlignedBuffer::zeroed(elements);
+            self.part_arena = made.map_err(|error| failed(error.to_string()))?;
         }
         Ok(())
     }
@@ -133,10 +129,8 @@ impl MixedModel {
     /// What it takes for activations, of parts too, and for inputs and outputs, which stay from run to run.
     pub(super) fn memory_bytes(&self) -> usize {
         let outputs = self.outputs.iter().map(|output| size_of_val(output.as_slice()));
-        let arenas = self.parted.values().flat_map(|parted| &parted.arenas);
-        let arenas = arenas.map(|arena| size_of_val(&arena[..]));
-        let own = self.plan.arena_bytes() + self.plan.input_bytes();
-        own + outputs.chain(arenas).sum::<usize>()
+        let arenas = self.plan.arena_bytes() + size_of_val(&self.part_arena[..]);
+        arenas + self.plan.input_bytes() + outputs.sum::<usize>()
     }
 
     pub(super) fn step_count(&self) -> usize {
@@ -177,9 +171,7 @@ impl MixedModel {
         }
         let inputs = self.inputs.as_deref().unwrap_or_default();
         let memory = self.plan.memory(&mut self.arena, inputs, &mut self.outputs);
-        let parts = self.parted.get_mut(&parts).map(|Parted { parts, arenas }| {
-            parts.begin(&memory, arenas.iter_mut().map(|arena| &mut arena[..]))
-        });
+        let parts = self.parted.get(&parts).map(|parts| parts.begin(&memory, &mut self.part_arena));
         Ok(RunningModel {
             name: self.member.model.name(),
             plan: &self.plan,
@@ -241,19 +233,50 @@ impl RunningModel<'_> {
     }
 }
 
-/// The parts of a batch that so many workers, or fewer, may each compute one of.
+/// The parts of a batch that the workers, or some of them, may each compute one of.
 fn parted(
     model: &CpuModel,
     whole: &OptimizedGraph,
     shapes: &[Vec<usize>],
     planning: &Planning<'_>,
-) -> HashMap<usize, Parted> {
-    let counts = (2..=planning.workers).filter(|count| can_divide(shapes, *count));
-    // A model that has no parts of one size has none of another.
-    let parts = counts.map_while(|count| Some((count, model.part(whole, shapes, count)?)));
-    let planned = parts.map(|(count, part)| {
-        let parts = Parts::new(build_part(part, whole, planning), count);
-        (count, Parted { parts, arenas: Vec::new() })
+) -> HashMap<usize, Parts> {
+    let counts = MIX_CHUNKS.into_iter().filter(|&count| count <= planning.workers);
+    let planned = counts.filter_map(|count| {
+        let part = model.part(whole, shapes, count)?;
+        Some((count, Parts::new(build_part(part, whole, planning), count)))
     });
     planned.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_device::Device;
+    use weft_zoo::{ZooOptions, entry, sample_inputs};
+
+    use super::*;
+    use crate::CpuDevice;
+
+    #[test]
+    fn numbers_of_parts_share_one_arena() {
+        let device = CpuDevice::new().unwrap();
+        let options = ZooOptions::default();
+        let inputs = sample_inputs(entry("tiny_resnet").unwrap(), &options, 48, 1).unwrap();
+        let shapes = inputs.iter().map(|input| input.shape().to_vec()).collect();
+        let graph = weft_zoo::build("tiny_resnet", &options).unwrap();
+        let member = MixMember { model: device.load("tiny_resnet", &graph).unwrap(), shapes };
+        let kernels = Kernels { isa: device.isa(), workers: 8, choices: None };
+        let mut mixed = MixedModel::new(&member, &kernels).unwrap();
+        let counts: Vec<usize> = (2..=8).filter(|&count| mixed.can_chunk(count)).collect();
+        assert_eq!(counts, MIX_CHUNKS);
+        let without_bytes = mixed.memory_bytes();
+        let mut most_bytes = 0;
+        for count in [4, 2, 8, 4] {
+            mixed.prepare_parts(count).unwrap();
+            let own_bytes = count * mixed.parted[&count].arena_elements() * size_of::<f32>();
+            most_bytes = most_bytes.max(own_bytes);
+            assert!(own_bytes > 0);
+            assert_eq!(mixed.memory_bytes() - without_bytes, most_bytes, "{count}");
+        }
+        assert!(mixed.prepare_parts(3).is_err());
+    }
 }

@@ -30,14 +30,19 @@ impl Parts {
         self.plan.arena_elements()
     }
 
-    /// Begins a run of all of them beside that of the whole batch, each in an arena.
+    /// Begins a run of all of them beside that of the whole batch, in an arena that has room for each.
     pub(crate) fn begin<'run>(
         &'run self,
         whole: &Memory<'run>,
-        arenas: impl Iterator<Item = &'run mut [f32]>,
+        arena: &'run mut [f32],
     ) -> RunningParts<'run> {
-        let memory = |(number, arena)| self.plan.memory_of_part(whole, arena, (number, self.count));
-        let memories = arenas.take(self.count).enumerate().map(memory).collect();
+        let mut rest = arena;
+        let memory = |number| {
+            let (own, others) = std::mem::take(&mut rest).split_at_mut(self.arena_elements());
+            rest = others;
+            self.plan.memory_of_part(whole, own, (number, self.count))
+        };
+        let memories = (0..self.count).map(memory).collect();
         RunningParts { plan: &self.plan, groups: &self.groups, memories }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weft_device::{CompiledMix, UnitSet};
+use weft_device::{CompiledMix, MIX_CHUNKS, UnitSet};
 use weft_scheduler::regulate::{Form, Mix, MixModel, MixSchedule, Segment, StepTimes};
 use weft_scheduler::{Span, UnitMask};
 
@@ -14,8 +14,7 @@ use super::subject::Subject;
 /// Numbers of units that steps are timed on, as far as there are so many; all of them besides.
 const TIMED_UNITS: [u32; 7] = [1, 2, 3, 4, 6, 8, 11];
 
-/// Numbers of chunks that batches are computed in, where they can be, and the numbers of units of each that these are timed on.
-const CHUNKS: [u32; 3] = [2, 4, 8];
+/// Numbers of units of each chunk that chunks are timed on.
 const CHUNK_UNITS: [u32; 4] = [1, 2, 4, 7];
 
 /// What a model is timed in: chunks of its batch, each on so many units.
@@ -127,7 +126,10 @@ fn cases(models: usize, unit_count: u32, can_chunk: impl Fn(usize, u32) -> bool)
     let mut cases = VecDeque::new();
     for model in 0..models {
         cases.extend(counts.iter().map(|&each| Case { model, chunks: 1, each }));
-        let possible = CHUNKS.into_iter().filter(|&chunks| chunks <= unit_count);
+        let possible = MIX_CHUNKS
+            .map(|chunks| chunks as u32)
+            .into_iter()
+            .filter(|&chunks| chunks <= unit_count);
         for chunks in possible.filter(|&chunks| can_chunk(model, chunks)) {
             let units = CHUNK_UNITS.into_iter().filter(|each| each * chunks <= unit_count);
             cases.extend(units.map(|each| Case { model, chunks, each }));
