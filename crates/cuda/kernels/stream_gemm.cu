@@ -3,8 +3,8 @@
 //
 //     output[m][n] = activation(sum over k of left(m, k) * right(n, k) + bias[n] + residual[m][n])
 //
-// `left` is a matrix with k contiguous, or, where CONVOLUTION is set, windows of channels-last images; `right` is a matrix with k
-// contiguous. A tile belongs to one of TEAMS teams in turns. A team has GROUPS_M warpgroups, each of which has PARTS_M times 64
+// `left` is a matrix with k contiguous, or, where CONVOLUTION is set, windows of channels-last images; `right` is a matrix of weights
+// with k contiguous. A tile belongs to one of TEAMS teams in turns. A team has GROUPS_M warpgroups, each of which has PARTS_M times 64
 // rows of the tile.
 //
 // One warp has the copy engine bring STAGES steps of k ahead of the teams, which multiply in turns: a team begins when the one before it
@@ -15,7 +15,6 @@
 //   STORAGE, MATH                       how numbers are stored and multiplied, both of 16 bits
 //   TEAMS, GROUPS_M, PARTS_M, TILE_N, STAGES    as above; TILE_N is 64, 128 or 256
 //   CONVOLUTION, KERNEL_X, IS_DILATED   the images; KERNEL_X taps of a row of a filter
-//   RIGHT_IS_WEIGHTS                    the right matrix is there before the predecessor ends
 //   ACTIVATION, HAS_BIAS, BIAS, HAS_RESIDUAL    what follows the sums; BIAS is the bias's type
 //   GROUP                               1
 
@@ -112,13 +111,12 @@ KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands
 #endif
         };
         // Weights are there from the start; only what the predecessor computes has to be waited for.
-        if (!RIGHT_IS_WEIGHTS) await_predecessor();
         int tile = first, step = 0;
         for (int stage = 0; stage < STAGES && tile < tiles; stage++) {
             bring_right(tile, step, stage);
             if (++step == steps) step = 0, tile += stride;
         }
-        if (RIGHT_IS_WEIGHTS) await_predecessor();
+        await_predecessor();
         tile = first, step = 0;
         for (int stage = 0; stage < STAGES && tile < tiles; stage++) {
             bring_left(tile, step, stage);
@@ -229,15 +227,15 @@ KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands
         await_warpgroup<0>();
         if (in_group == 0) arrive(shared_address(&empty[before]));
 
+        // Also says that all of the team have read the biases of the tile before: its results have left.
+        await_barrier(shared_address(&ready[team]), ready_parity);
+        ready_parity ^= 1;
         if (HAS_BIAS) {
-            // All of the group have read those of the tile before: they have multiplied since.
 #pragma unroll
             for (int b = 0; b < OWN; b++)
                 if (b * 128 + in_group < TILE_N) biases[group][b * 128 + in_group] = own_bias[b];
             await_group(group);
         }
-        await_barrier(shared_address(&ready[team]), ready_parity);
-        ready_parity ^= 1;
 #pragma unroll
         for (int j = 0; j < TILE_N / 8; j++) {
             float2 added = HAS_BIAS ? *(const float2 *)&biases[group][j * 8 + lane % 4 * 2] : make_float2(0.f, 0.f);

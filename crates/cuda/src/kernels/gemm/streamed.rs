@@ -1,10 +1,12 @@
 //! Products and convolutions by blocks that stay and compute tile after tile: `stream_gemm.cu`.
 
+use weft_ir::Activation;
+
 use super::candidates::{
     bias_name, math_define, matrix_map, product_arguments, taps_of, window_map,
 };
 use super::epilogue::epilogue_activation;
-use super::problem::{GemmProblem, Left, Operands};
+use super::problem::{GemmProblem, Image, Left, Operands};
 use super::streamed_cost::estimate;
 use super::tile::ROW_BYTES;
 use crate::launch::{Argument, Candidate, Copied, KernelSource, Launch, TensorMap};
@@ -93,6 +95,7 @@ fn is_supported(problem: &GemmProblem, chip: Chip) -> bool {
         && problem.is_supported()
         && problem.stack == 1
         && is_bulk
+        && problem.right.is_weights
         && !problem.right.by_rows
         && problem.right_load_bytes() == Some(16)
         && problem.store_elements() == 8
@@ -178,7 +181,6 @@ fn source(problem: &GemmProblem, tile: &StreamedTile) -> KernelSource {
         ("CONVOLUTION", flag(matches!(problem.left, Left::Image(_)))),
         ("KERNEL_X", kernel_x.to_string()),
         ("IS_DILATED", flag(is_dilated)),
-        ("RIGHT_IS_WEIGHTS", flag(problem.right.is_weights)),
         ("ACTIVATION", epilogue_activation(problem.activation).0.to_string()),
         ("HAS_BIAS", flag(problem.bias.is_some())),
         ("BIAS", bias_name(problem)),
@@ -194,11 +196,24 @@ fn source(problem: &GemmProblem, tile: &StreamedTile) -> KernelSource {
 /// Typical variants, for checking that they compile.
 pub(super) fn samples(problems: &[GemmProblem]) -> Vec<KernelSource> {
     let supported = problems.iter().filter(|problem| is_supported(problem, Chip::H200));
-    supported.flat_map(|problem| TILES.iter().map(|tile| source(problem, tile))).collect()
+    let of_tiles = |problem| TILES.iter().map(move |tile| source(&problem, tile));
+    let bare = supported.clone().filter(|problem| problem.precision == Precision::F16).map(bare);
+    supported.cloned().chain(bare).flat_map(of_tiles).collect()
+}
+
+/// A problem without all that may be added, with the longest of activations and windows that are spread out.
+fn bare(problem: &GemmProblem) -> GemmProblem {
+    let left = match problem.left {
+        Left::Image(image) => Left::Image(Image { dilations: [2, 2], ..image }),
+        rows => rows,
+    };
+    let activation = Some(Activation::Gelu);
+    GemmProblem { left, bias: None, has_residual: false, activation, ..problem.clone() }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::problem::Right;
     use super::super::samples::sample_problems;
     use super::*;
 
@@ -240,6 +255,9 @@ mod tests {
         assert!(on(&GemmProblem { m: 64, ..large.clone() }, 132).is_empty());
         // Rows of the output that no box can be stored to.
         assert!(on(&GemmProblem { n: 252, ..large.clone() }, 8).is_empty());
-        assert!(on(&GemmProblem { precision: Precision::F32, ..large }, 8).is_empty());
+        assert!(on(&GemmProblem { precision: Precision::F32, ..large.clone() }, 8).is_empty());
+        // What is read before the predecessor has ended must not be what it computes.
+        let right = Right { is_weights: false, ..large.right };
+        assert!(on(&GemmProblem { right, ..large }, 8).is_empty());
     }
 }

@@ -149,27 +149,31 @@ fn moved_by_one(cases: &mut Vec<Case>) {
     }
 }
 
-/// Many more tiles than SMs, of sizes that no tile divides: products, and windows with strides and pads.
+/// Many more tiles than SMs, of sizes that no tile divides: products, and windows with strides, dilations and pads.
 fn streamed(cases: &mut Vec<Case>) {
-    let windows: [([usize; 4], usize, i64, [i64; 4]); 4] = [
-        ([3, 72, 31, 29], 1, 1, [0, 0, 0, 0]),
-        ([2, 328, 23, 29], 1, 1, [0, 0, 0, 0]),
-        ([5, 128, 41, 38], 1, 2, [0, 0, 0, 0]),
-        ([3, 64, 47, 50], 3, 2, [1, 0, 1, 1]),
+    type Windows = ([usize; 4], usize, [i64; 2], [i64; 4], bool);
+    let windows: [Windows; 6] = [
+        ([3, 72, 31, 29], 1, [1, 1], [0, 0, 0, 0], true),
+        ([2, 328, 23, 29], 1, [1, 1], [0, 0, 0, 0], true),
+        ([5, 128, 41, 38], 1, [2, 1], [0, 0, 0, 0], true),
+        ([3, 64, 47, 50], 3, [2, 1], [1, 0, 1, 1], true),
+        ([2, 72, 31, 19], 1, [1, 1], [0, 0, 0, 0], false),
+        ([2, 64, 25, 23], 3, [1, 2], [2, 1, 2, 3], true),
     ];
-    for (image, side, stride, pads) in windows {
+    for (image, side, [stride, dilation], pads, has_bias) in windows {
         for (activation, has_residual) in [("Relu", true), ("HardSwish", false)] {
             let kernel = [200, image[1], side, side];
-            let operands = [floats(&image), filters(&kernel), weights(&kernel[..1])];
+            let mut operands = vec![floats(&image), filters(&kernel)];
+            operands.extend(has_bias.then(|| weights(&kernel[..1])));
             let mut block = CaseBuilder::new(OPSET);
             let given: Vec<_> =
                 operands.iter().map(|operand| block.operand(operand).unwrap()).collect();
-            let taken = attributes(1, &[stride, stride], &pads, &[1, 1]);
+            let taken = attributes(1, &[stride, stride], &pads, &[dilation, dilation]);
             let mut sum = block.node("Conv", &given, taken);
             if has_residual {
                 let size = |axis: usize| {
                     let padded = image[axis + 2] + (pads[axis] + pads[axis + 2]) as usize;
-                    (padded - side) / stride as usize + 1
+                    (padded - dilation as usize * (side - 1) - 1) / stride as usize + 1
                 };
                 let added = floats(&[image[0], kernel[0], size(0), size(1)]);
                 let added = block.operand(&added).unwrap();
