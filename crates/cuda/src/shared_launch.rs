@@ -125,9 +125,11 @@ pub(crate) fn grouped(problems: &[Problem<'_>], chip: Chip) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Blocks of a cluster find each other by the launch's coordinates; barriers are for whole warps.
+/// Blocks of a cluster find each other by the launch's coordinates; blocks that stay gain nothing where each has one tile; barriers
+/// are for whole warps.
 fn can_share(problem: &Problem<'_>) -> bool {
     problem.cluster == [1; 3]
+        && !problem.source.stays
         && problem.source.entries.is_none()
         && problem.source.shared.is_none()
         && problem.threads.is_multiple_of(WARP)
@@ -294,6 +296,8 @@ mod tests {
         assert!(!with(Problem { threads: 48, ..of_other }));
         assert!(!with(Problem { grid: [1 << 30, 4, 1], ..of_other }));
         assert!(!with(Problem { static_shared_bytes: 49 << 10, ..of_other }));
+        let staying = KernelSource { stays: true, ..source("other") };
+        assert!(!with(problem(&staying, &few)));
         let exact = KernelSource { is_exact: true, ..source("other") };
         let launch = shared(&[plain, problem(&exact, &few)], Chip::H200).unwrap();
         assert!(launch.source.is_exact);
