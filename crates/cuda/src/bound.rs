@@ -87,16 +87,27 @@ impl BoundLaunch {
         stream: &Stream,
         follows_launch: bool,
     ) -> Result<(), CudaError> {
-        let mut shape =
-            LaunchShape { is_dependent: follows_launch && self.can_overlap, ..self.shape };
-        // In the background they leave after each tile, so that others find room.
-        if self.source.stays && stream.priority() != StreamPriority::Background {
-            shape.grid[0] = shape.grid[0].min(stream.sm_count());
-        }
+        let shape = LaunchShape {
+            is_dependent: follows_launch && self.can_overlap,
+            grid: match self.source.stays {
+                true => staying(self.shape.grid, stream.priority(), stream.sm_count()),
+                false => self.shape.grid,
+            },
+            ..self.shape
+        };
         let arguments: Vec<&[u8]> =
             self.parameters.iter().map(|parameter| parameter.bytes.as_slice()).collect();
         // SAFETY: the caller vouches for the addresses, and holds `self`, which holds the kernel.
         unsafe { launch(stream, &self.kernel, &shape, &arguments) }
+    }
+}
+
+/// How many blocks that stay there are on a stream of so many SMs. In the background they leave after each tile, so that others
+/// find room.
+fn staying([x, y, z]: [u32; 3], priority: StreamPriority, sms: u32) -> [u32; 3] {
+    match priority {
+        StreamPriority::Foreground => [x.min(sms), y, z],
+        StreamPriority::Background => [x, y, z],
     }
 }
 
@@ -126,7 +137,29 @@ fn parameter(operand: &Operand, bases: &Bases) -> Result<Parameter, CudaError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::{Argument, Launch};
     use crate::plan::place::Place;
+
+    #[test]
+    fn blocks_that_stay_are_tried_as_they_are_in_the_foreground() {
+        let source = KernelSource { stays: true, ..KernelSource::new("k.cu", "", "k", Vec::new()) };
+        let arguments = vec![Argument::i32(0)];
+        let (threads, shared_bytes, cluster) = (32, 0, [1; 3]);
+        let launch =
+            Launch { source, grid: [200, 1, 1], threads, shared_bytes, cluster, arguments };
+        let blocks = |launch: &Launch| {
+            [StreamPriority::Foreground, StreamPriority::Background]
+                .map(|priority| staying(launch.grid, priority, 32)[0])
+        };
+        assert_eq!(blocks(&launch), [32, 200]);
+        for (sms, expected) in [(32, 32), (8, 8)] {
+            let tried = launch.staying_on(sms);
+            assert_eq!(blocks(&tried), [expected; 2]);
+            // They have all tiles among them.
+            let said = tried.arguments.last();
+            assert!(matches!(said, Some(Argument::Bytes(of)) if *of == expected.to_ne_bytes()));
+        }
+    }
 
     #[test]
     fn parameters_are_the_bytes_that_kernels_read() {

@@ -21,8 +21,8 @@ pub struct KernelSource {
     pub generated: String,
     /// It uses instructions of one architecture alone, such as `wgmma`.
     pub is_exact: bool,
-    /// Its blocks share out what there is to compute, so that a launch has no more of them along x than SMs. Its last parameter says
-    /// how many there are where not all are launched, else 0.
+    /// Its blocks share out what there is to compute, so that a launch has no more of them along x than SMs but in the background,
+    /// where they leave after each tile. Its last parameter says how many there are where not all are launched, else 0.
     pub stays: bool,
     /// How one launch of it computes several requests, where it does.
     pub entries: Option<Entries>,
@@ -117,6 +117,19 @@ impl Launch {
     pub(crate) fn spread(&mut self, requests: usize, chip: Chip) {
         let blocks = self.grid.iter().product::<u32>().saturating_mul(requests as u32);
         self.shared_bytes = self.shared_bytes.max(chip.spreading_bytes(blocks));
+    }
+
+    /// The same with no more blocks that stay than these SMs, as in the foreground, on whatever stream of at least as many.
+    pub(crate) fn staying_on(&self, sms: u32) -> Self {
+        let mut launch = self.clone();
+        if launch.source.stays {
+            let blocks = launch.grid[0].min(sms);
+            launch.grid[0] = blocks;
+            if let Some(all_blocks) = launch.arguments.last_mut() {
+                *all_blocks = Argument::u32(blocks as usize);
+            }
+        }
+        launch
     }
 
     /// The same for up to so many requests, each of which has the grid of one.

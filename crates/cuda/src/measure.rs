@@ -195,10 +195,12 @@ impl<'a> Bench<'a> {
 
     fn time_us(&self, candidate: &Candidate) -> Result<f64, CudaError> {
         let mut binder = OperandBinder::default();
+        // What is found in the background counts for batches in the foreground too.
+        let sms = self.stream.sm_count();
         let planned: Vec<_> = candidate
             .launches
             .iter()
-            .map(|launch| binder.bind(launch.clone(), &self.places))
+            .map(|launch| binder.bind(launch.staying_on(sms), &self.places))
             .collect();
         let call = candidate.library_call.as_deref();
         let call = call.map(|call| binder.bind_call(call, &self.places));

@@ -85,10 +85,6 @@ impl CudaBench {
         self.marks[mark + 1].elapsed_us_since(&self.marks[mark])
     }
 
-    fn sm_count(&self) -> u32 {
-        self.lane.partition.sm_count()
-    }
-
     fn try_cuda(
         &mut self,
         operator: &CudaOperator,
@@ -99,8 +95,11 @@ impl CudaBench {
         let stream = &self.stream;
         let expected = operator.expected.get_or_init(|| Expected::new(operator, memory, stream));
         let expected = expected.as_ref().map_err(CudaError::clone)?;
+        let (sms, all) = (self.lane.partition.sm_count(), operator.sm_count);
+        // Checked and timed as batches run it, also where trials are in the background.
+        let as_served = |launch: &Launch| launch.staying_on(sms.min(all));
         // SAFETY: the operator outlives the trial, and the memory is this bench's own.
-        let whole = unsafe { memory.bind(operator, expected, candidate, stream, Launch::clone) }?;
+        let whole = unsafe { memory.bind(operator, expected, candidate, stream, as_served) }?;
         // SAFETY: as above.
         let difference = unsafe {
             memory.clear(operator, &whole, stream)?;
@@ -119,10 +118,9 @@ impl CudaBench {
         if !is_right {
             return Ok(Trial::Wrong { error: difference.of_norms().max(difference.of_largest()) });
         }
-        if self.sm_count() >= operator.sm_count || candidate.library_call.is_some() {
+        if sms >= all || candidate.library_call.is_some() {
             return Ok(Trial::Measured(self.time(&whole.work, effort)?));
         }
-        let (sms, all) = (self.sm_count(), operator.sm_count);
         let shape = |launch: &Launch| part_of(launch, sms, all);
         let (memory, stream) = (&mut self.memory, &self.stream);
         // SAFETY: as above.

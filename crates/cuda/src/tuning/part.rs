@@ -1,18 +1,12 @@
 //! The part of a launch's work that falls to a part of the partition that it is for.
 
-use crate::launch::{Argument, Launch};
+use crate::launch::Launch;
 
 /// The launch with as many of its blocks as `sms` of `all_sms` SMs would compute of them, at least one cluster. What it
 /// computes is right as far as it goes, and each SM has as much to do as in the whole launch.
 pub(super) fn part_of(launch: &Launch, sms: u32, all_sms: u32) -> Launch {
-    let [mut x, y, z] = launch.grid;
-    let mut arguments = launch.arguments.clone();
-    if launch.source.stays {
-        x = x.min(all_sms);
-        if let Some(all_blocks) = arguments.last_mut() {
-            *all_blocks = Argument::u32(x as usize);
-        }
-    }
+    let launch = launch.staying_on(all_sms);
+    let [x, y, z] = launch.grid;
     let wanted = (u64::from(x) * u64::from(z) * u64::from(sms)).div_ceil(u64::from(all_sms.max(1)));
     let wanted = wanted.clamp(1, u64::from(x) * u64::from(z).max(1));
     let width = u64::from(x.max(1));
@@ -20,13 +14,13 @@ pub(super) fn part_of(launch: &Launch, sms: u32, all_sms: u32) -> Launch {
         true => [wanted as u32, y, 1],
         false => [x, y, wanted.div_ceil(width) as u32],
     };
-    Launch { grid, arguments, ..launch.clone() }
+    Launch { grid, ..launch }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::KernelSource;
+    use crate::launch::{Argument, KernelSource};
 
     #[test]
     fn every_sm_keeps_its_blocks() {

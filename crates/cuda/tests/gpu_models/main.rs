@@ -7,3 +7,4 @@ mod groups;
 mod mixes;
 mod sharing;
 mod subject;
+mod trials;
