@@ -38,12 +38,15 @@ pub(super) struct StreamedTile {
     stages: usize,
 }
 
-const TILES: [StreamedTile; 5] = [
+const TILES: [StreamedTile; 8] = [
     of(2, [1, 2], 64, 6),
     of(3, [1, 2], 64, 5),
     of(3, [1, 1], 128, 6),
     of(2, [1, 2], 128, 4),
     of(2, [1, 1], 256, 3),
+    of(1, [1, 1], 64, 12),
+    of(1, [1, 1], 128, 8),
+    of(1, [1, 1], 256, 4),
 ];
 
 const fn of(teams: usize, rows: [usize; 2], n: usize, stages: usize) -> StreamedTile {
@@ -67,14 +70,23 @@ impl StreamedTile {
         stages + self.teams * self.m() * self.n * size_of::<u16>() + ALIGNMENT
     }
 
+    /// For products of few rows, which take as long as their weights: all of shared memory is for what is on its way.
+    fn is_for_few_rows(&self) -> bool {
+        self.teams == 1
+    }
+
     pub(super) fn tiles(&self, problem: &GemmProblem) -> usize {
         problem.m.div_ceil(self.m()) * problem.n.div_ceil(self.n)
     }
 
     /// For reports and for the tuning database.
     fn name(&self) -> String {
-        let Self { teams, n, stages, .. } = self;
-        format!("streamed {}x{n} {teams} teams {stages} stages", self.m())
+        let Self { n, stages, .. } = self;
+        let teams = match self.teams {
+            1 => "one team".to_string(),
+            teams => format!("{teams} teams"),
+        };
+        format!("streamed {}x{n} {teams} {stages} stages", self.m())
     }
 }
 
@@ -101,12 +113,18 @@ fn is_supported(problem: &GemmProblem, chip: Chip) -> bool {
         && problem.store_elements() == 8
 }
 
-/// The tiles of a product on so many SMs; none where an SM has no more than one of them, since nothing is gained then.
+/// The tiles of a product on so many SMs; none where an SM has no more than one of them, since nothing is gained then, but for those
+/// of few rows, where most SMs must have one.
 fn tiles_of(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = &'static StreamedTile> {
     let tiles = if is_supported(problem, chip) { &TILES[..] } else { &[] };
+    let sms = chip.sm_count as usize;
     tiles.iter().filter(move |tile| {
-        let fits = tile.n < 2 * problem.n && tile.m() < 2 * problem.m;
-        fits && tile.tiles(problem) > chip.sm_count as usize
+        let tiles = tile.tiles(problem);
+        let is_sensible = match tile.is_for_few_rows() {
+            true => problem.m <= tile.m() && tiles > sms / 2,
+            false => tile.m() < 2 * problem.m && tiles > sms,
+        };
+        is_sensible && tile.n < 2 * problem.n
     })
 }
 
@@ -248,9 +266,15 @@ mod tests {
         let on =
             |problem: &GemmProblem, sms| streamed(problem, &operands(), Chip::H200.with_sms(sms));
         let few = on(&large, 8);
-        assert_eq!(few.len(), TILES.len());
+        assert_eq!(few.len(), TILES.iter().filter(|tile| !tile.is_for_few_rows()).count());
         assert!(few.iter().all(|found| found.candidate.launches[0].source.stays));
         assert!(few.windows(2).all(|pair| pair[0].cycles <= pair[1].cycles));
+        // Weights of few rows are brought by most SMs at least.
+        let of_few = GemmProblem { m: 8, n: 4096, k: 25_088, ..large.clone() };
+        let names = |sms| on(&of_few, sms).into_iter().map(|found| found.candidate.name);
+        assert!(names(8).all(|name| name.starts_with("streamed 64x") && name.contains("one team")));
+        let counts = [8, 32, 64, 127, 132].map(|sms| names(sms).count());
+        assert_eq!(counts, [3, 2, 1, 1, 0]);
         // One tile for each SM is nothing to stay for.
         assert!(on(&GemmProblem { m: 64, ..large.clone() }, 132).is_empty());
         // Rows of the output that no box can be stored to.

@@ -29,7 +29,8 @@ pub(super) fn estimate(problem: &GemmProblem, tile: &StreamedTile, chip: Chip) -
     let tiles_of_sm = tile.tiles(problem).div_ceil(chip.sm_count as usize) as f64;
     let (m, n) = (tile.m() as f64, tile.n as f64);
     let steps = problem.steps() as f64;
-    let step_bytes = (m + n) * ROW_BYTES as f64;
+    // Rows beyond the last are not loaded.
+    let step_bytes = (m.min(problem.m as f64) + n) * ROW_BYTES as f64;
     let products = m * n * (ROW_BYTES / problem.element_bytes()) as f64;
     let step = (products / PRODUCTS_PER_CYCLE).max(step_bytes / OPERAND_BYTES_PER_CYCLE);
     let windows = if matches!(problem.left, Left::Image(_)) { WINDOWS } else { 1.0 };

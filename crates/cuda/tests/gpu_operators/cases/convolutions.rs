@@ -10,6 +10,7 @@ pub(super) fn cases() -> Vec<Case> {
     windowed(&mut cases);
     moved_by_one(&mut cases);
     streamed(&mut cases);
+    few_rows(&mut cases);
     pooled(&mut cases);
     transposed(&mut cases);
     fused(&mut cases);
@@ -185,6 +186,28 @@ fn streamed(cases: &mut Vec<Case>) {
             cases.push(block.finish(&name, &[active]));
         }
     }
+}
+
+/// Few rows by many weights, of sizes that no tile divides: products, and windows that are as large as their image.
+fn few_rows(cases: &mut Vec<Case>) {
+    for (rows, terms, has_residual) in [(8, 1000, true), (37, 72, false), (1, 264, false)] {
+        let filters = filters(&[1416, terms]);
+        let mut block = CaseBuilder::new(OPSET);
+        let operands = [floats(&[rows, terms]), filters, weights(&[1416])];
+        let given = operands.map(|operand| block.operand(&operand).unwrap());
+        let mut sum = block.node("Gemm", &given, Attributes::new().with("transB", 1i64));
+        if has_residual {
+            let added = block.operand(&floats(&[rows, 1416])).unwrap();
+            sum = block.node("Add", &[sum, added], none());
+        }
+        let active = block.node("Relu", &[sum], none());
+        cases.push(block.finish(&format!("few rows: {rows} by {terms} terms"), &[active]));
+    }
+    let (image, kernel) = ([5, 64, 3, 3], [1416, 64, 3, 3]);
+    let mut block = CaseBuilder::new(OPSET);
+    let given = [floats(&image), filters(&kernel)].map(|of| block.operand(&of).unwrap());
+    let sum = block.node("Conv", &given, attributes(1, &[1, 1], &[0; 4], &[1, 1]));
+    cases.push(block.finish(&format!("few rows: {image:?} by {kernel:?}"), &[sum]));
 }
 
 /// Convolutions of which a pool alone reads what they compute, also of images with an odd last row or column.
