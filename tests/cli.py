@@ -1011,13 +1011,16 @@ def told_to_end(half):
     process.send_signal(signal.SIGHUP)
     process.communicate(timeout=30)
     expect("a hangup that is ignored is no matter", process.returncode == 5, process.returncode)
-    # In a terminal: asked from elsewhere, and with all of the terminal as it goes.
+    # In a terminal: asked from elsewhere, and as it goes, which a shell tells its group.
     counts = ready + "told = []; signal.signal(signal.SIGHUP, lambda *_: told.append(1)); print('ready', flush=True)\n"
     counts += "while not told: time.sleep(0.05)\ntime.sleep(0.5); sys.exit(len(told))"
+    shell = "import os, signal, subprocess, sys\nprogram = subprocess.Popen(sys.argv[1:])\n"
+    shell += "tell = lambda *_: (signal.signal(signal.SIGHUP, signal.SIG_IGN), os.killpg(0, signal.SIGHUP))\n"
+    shell += "signal.signal(signal.SIGHUP, tell); sys.exit(program.wait())"
     own = lambda: (heedful(), fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-    for name in ("a hangup from elsewhere", "a terminal that goes"):
+    for name, by in (("a hangup from elsewhere", ()), ("a terminal that goes", ()), ("a shell's terminal that goes", (sys.executable, "-c", shell))):
         keeper, end = pty.openpty()
-        bounded = [WEFT, "run", *half, "--", sys.executable, "-c", counts]
+        bounded = [*by, WEFT, "run", *half, "--", sys.executable, "-c", counts]
         process = subprocess.Popen(bounded, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=own)
         os.close(end)
         process.stdout.readline()

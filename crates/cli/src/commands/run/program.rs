@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use rustix::io::retry_on_intr;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, kill_process, kill_process_group, waitid,
 };
 use rustix::termios::tcgetpgrp;
 use tokio::runtime::Builder;
@@ -156,10 +156,15 @@ fn forward_signals(running: Arc<Mutex<Option<Pid>>>, is_interactive: bool) -> Re
     Ok(())
 }
 
-/// Whether a signal has reached the program too, which is in the group of the terminal: that interrupts all of it, and hangs all of
-/// it up when it goes.
+/// Whether a signal has reached the program too, which is in the group that the terminal interrupts. When the terminal goes, who leads
+/// its session is told, and a shell that does tells its groups.
 fn is_from_terminal(signal: Signal) -> bool {
-    signal == Signal::INT || (signal == Signal::HUP && tcgetpgrp(stdin()).is_err())
+    let is_leader = || getsid(None).is_ok_and(|leader| leader == getpid());
+    match signal {
+        Signal::INT => true,
+        Signal::HUP => tcgetpgrp(stdin()).is_err() && !is_leader(),
+        _ => false,
+    }
 }
 
 /// Whether this process, and what it starts, takes no notice of hangups.
