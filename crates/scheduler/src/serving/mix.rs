@@ -40,15 +40,14 @@ impl ServedMix {
         Self { ready, learned: LatencyFunction::new(1), used: MixUse::default() }
     }
 
-    /// The same mix, launched again after it rested: what was learned may not hold any more.
-    pub(super) fn resumed(mut self, ready: ReadyMix) -> Self {
-        self.learned.doubt(ITSELF);
+    /// The same mix, perhaps on the partition of another layout.
+    pub(super) fn again(self, ready: ReadyMix) -> Self {
         Self { ready, used: MixUse::default(), ..self }
     }
 
-    /// The same mix on the partitions of another layout.
-    pub(super) fn moved(self, ready: ReadyMix) -> Self {
-        Self { ready, ..self }
+    /// What was learned may not hold any more: some of it is forgotten.
+    pub(super) fn doubt(&mut self) {
+        self.learned.doubt(ITSELF);
     }
 
     /// What was learned: a factor on how long it took when it was regulated.
@@ -89,5 +88,46 @@ impl ServedMix {
 
     pub(super) fn take_use(&mut self) -> MixUse {
         std::mem::take(&mut self.used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::device_with;
+    use crate::serving::Serving;
+
+    #[test]
+    fn what_is_learned_of_a_mix_outlasts_its_rests() {
+        let mut serving = Serving::new(device_with(&[(100.0, 50.0); 2], 4));
+        let ready = |id| {
+            let models = vec![(ModelId(0), 1), (ModelId(1), 1)];
+            let (mix, lag) = (MixId(id), Span::from_us(50.0));
+            let mix = LaneMix { mix, models, lag, can_be_counted_on: false };
+            Some(ReadyMix { mix, partition: PartitionId(0), latency: Span::from_us(900.0) })
+        };
+        let is_about = |serving: &Serving, expected: f64| {
+            let correction = serving.mix_correction(MixId(1));
+            assert!((correction - expected).abs() < 0.01, "{correction} and {expected}");
+        };
+        serving.set_mix(ready(1));
+        for _ in 0..500 {
+            let mix = serving.mix.as_mut().expect("it was set");
+            let prediction = mix.prediction(mix.latency().duration);
+            mix.observe(prediction, Span::from_us(1200.0));
+        }
+        let learned = 1200.0 / 900.0;
+        is_about(&serving, learned);
+        serving.set_mix(None);
+        is_about(&serving, learned);
+        serving.set_mix(ready(1));
+        is_about(&serving, learned);
+        serving.doubt_resting_mix();
+        is_about(&serving, learned);
+        serving.set_mix(None);
+        serving.doubt_resting_mix();
+        is_about(&serving, learned.sqrt());
+        serving.set_mix(ready(2));
+        is_about(&serving, 1.0);
     }
 }

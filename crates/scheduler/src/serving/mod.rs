@@ -150,13 +150,17 @@ impl Serving {
             self.resting = before.or(resting);
             return self.note_mix();
         };
-        let is_it = |mix: &ServedMix| mix.id() == ready.mix.mix;
-        self.mix = Some(match (before.filter(is_it), resting.filter(is_it)) {
-            (Some(before), _) => before.moved(ready),
-            (None, Some(resting)) => resting.resumed(ready),
-            (None, None) => ServedMix::new(ready),
+        let same = before.or(resting).filter(|mix| mix.id() == ready.mix.mix);
+        self.mix = Some(match same {
+            Some(same) => same.again(ready),
+            None => ServedMix::new(ready),
         });
         self.note_mix();
+    }
+
+    /// What was learned of a mix that is not launched may not hold any more.
+    pub fn doubt_resting_mix(&mut self) {
+        self.resting.iter_mut().for_each(ServedMix::doubt);
     }
 
     /// What was learned of a mix that is launched, or was until of late: a factor on how long it took when it was regulated.

@@ -90,8 +90,9 @@ struct Known {
     seen_at: Time,
     /// Of the requests of its models, the share that runs as the mix, of late; `None` where it is not used.
     used: Option<f64>,
-    /// What was learned of how long it takes: a factor.
+    /// What was learned of how long it takes: a factor, which is doubted after each so long without use.
     correction: f64,
+    idle_since: Time,
     /// Until when it is not to be used.
     rests_until: Option<Time>,
 }
@@ -199,6 +200,7 @@ impl Mixing {
                 seen_at: look.now,
                 used: None,
                 correction: 1.0,
+                idle_since: look.now,
                 rests_until: None,
             });
         }
@@ -245,6 +247,12 @@ impl Mixing {
         // All came in every round of late.
         serving.adjust_mix(allowed(known.load.lag), recurs);
         let is_of_use = known.is_of_use(serving, now);
+        if known.used.is_some() {
+            known.idle_since = now;
+        } else if now.since(known.idle_since) >= REST {
+            serving.doubt_resting_mix();
+            known.idle_since = now;
+        }
         known.correction = serving.mix_correction(known.mix);
         let is_over = now.since(known.seen_at) > KEPT;
         if is_over || has_grown || (!is_of_use && !recurs) {
