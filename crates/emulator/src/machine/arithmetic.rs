@@ -362,7 +362,7 @@ fn convert_one(conversion: Conversion, bits: u64) -> u64 {
         Rounding::Up => value.ceil(),
     };
     let float = match exact {
-        Exact::Integer(value) => value as f64,
+        Exact::Integer(value) => odd_double(value),
         Exact::Float(value) if is_integral => whole(value),
         Exact::Float(value) => value,
     };
@@ -371,10 +371,13 @@ fn convert_one(conversion: Conversion, bits: u64) -> u64 {
     } else {
         float
     };
-    // Floats that an integer cannot hold become the closest that it can, integers lose their upper bits.
+    // Floats that an integer cannot hold become the closest that it can, integers lose their upper bits. What is no number becomes
+    // zero, or the highest bit alone where one of the two kinds is long.
+    let is_long = [to, from].iter().any(|kind| matches!(kind, Kind::U64 | Kind::S64 | Kind::F64));
     macro_rules! integer {
         ($type:ty) => {
             match exact {
+                Exact::Float(value) if value.is_nan() && is_long => 1 << (<$type>::BITS - 1),
                 Exact::Integer(value) if is_saturating => {
                     value.clamp(<$type>::MIN.into(), <$type>::MAX.into()) as $type
                 }
@@ -384,7 +387,7 @@ fn convert_one(conversion: Conversion, bits: u64) -> u64 {
             .bits()
         };
     }
-    match to {
+    let bits = match to {
         Kind::U8 => integer!(u8),
         Kind::S8 => integer!(i8),
         Kind::U16 => integer!(u16),
@@ -393,15 +396,42 @@ fn convert_one(conversion: Conversion, bits: u64) -> u64 {
         Kind::S32 => integer!(i32),
         Kind::U64 => integer!(u64),
         Kind::S64 => integer!(i64),
-        Kind::F16 => f16::from_f64(float).bits(),
-        Kind::Bf16 => bf16::from_f64(float).bits(),
-        Kind::F32 => match (exact, rounding) {
-            // Rounding twice is avoided where integers have more bits than a double.
-            (Exact::Integer(value), Rounding::Nearest) => (value as f32).bits(),
-            _ => rounded(rounding, float).bits(),
+        Kind::F16 => f16::from_f32(odd_float(float)).bits(),
+        Kind::Bf16 => bf16::from_f32(odd_float(float)).bits(),
+        Kind::F32 => rounded(rounding, float).bits(),
+        Kind::F64 | Kind::F16x2 | Kind::Bf16x2 => match exact {
+            Exact::Integer(value) => (value as f64).bits(),
+            Exact::Float(_) => float.bits(),
         },
-        Kind::F64 | Kind::F16x2 | Kind::Bf16x2 => float.bits(),
+    };
+    extended(to, bits)
+}
+
+/// Numbers with a sign are as long as a register.
+pub(super) fn extended(kind: Kind, bits: u64) -> u64 {
+    match kind {
+        Kind::S8 => bits as i8 as u64,
+        Kind::S16 => bits as i16 as u64,
+        _ => bits,
     }
+}
+
+/// An integer as a double that is rounded to fewer bits as the integer itself would be: where it is not exact, it is cut off, and its
+/// last bit says so.
+fn odd_double(exact: i128) -> f64 {
+    let nearest = exact as f64;
+    let difference = nearest as i128 - exact;
+    if difference == 0 {
+        return nearest;
+    }
+    let is_longer = (difference > 0) == (exact > 0);
+    f64::from_bits((nearest.to_bits() - u64::from(is_longer)) | 1)
+}
+
+/// The same of a double.
+fn odd_float(exact: f64) -> f32 {
+    let cut = rounded(Rounding::Zero, exact);
+    if f64::from(cut) == exact { cut } else { f32::from_bits(cut.to_bits() | 1) }
 }
 
 /// A number as one that has fewer bits.
@@ -505,6 +535,9 @@ mod tests {
             (plain, (-2.7f32).bits(), (-2i32).bits()),
             (plain, 1e20f32.bits(), i32::MAX.bits()),
             (plain, f32::NAN.bits(), 0),
+            (Conversion { to: Kind::S64, ..plain }, f32::NAN.bits(), 1 << 63),
+            (Conversion { to: Kind::U64, ..plain }, f32::NAN.bits(), 1 << 63),
+            (Conversion { from: Kind::F64, ..plain }, f64::NAN.bits(), 1 << 31),
             (Conversion { rounding: Rounding::Nearest, ..plain }, 2.5f32.bits(), 2),
             (Conversion { to: Kind::F32, ..plain }, 2.5f32.bits(), 2f32.bits()),
             (
@@ -515,19 +548,33 @@ mod tests {
             (Conversion { from: Kind::S8, is_integral: false, ..plain }, 0xff, 0xffff_ffff),
             (Conversion { to: Kind::S64, from: Kind::S32, ..plain }, 0xffff_ffff, u64::MAX),
             (Conversion { to: Kind::U64, from: Kind::U32, ..plain }, 0xffff_ffff, 0xffff_ffff),
-            (
-                Conversion {
-                    to: Kind::F16,
-                    rounding: Rounding::Nearest,
-                    is_integral: false,
-                    ..plain
-                },
-                1e6f32.bits(),
-                f16::INFINITY.bits(),
-            ),
+            (Conversion { to: Kind::S8, from: Kind::S32, ..plain }, 0x80, (-128i64) as u64),
+            (Conversion { to: Kind::S16, from: Kind::U32, ..plain }, 0xffff, u64::MAX),
         ];
+        let to_float = Conversion { is_integral: false, ..plain };
         for (conversion, from, expected) in cases {
             assert_eq!(convert(conversion, &all(from))[7], expected, "{conversion:?} {from:#x}");
+        }
+        // Just beyond the middle of two numbers, by so little that a number of more bits would not show it.
+        let wide = (1u64 << 40) + (1 << 32) + 1;
+        let odd = (1u64 << 60) + (1 << 52) + 1;
+        let rounds = [
+            (Kind::F16, Kind::F32, 1e6f32.bits(), f16::INFINITY.bits()),
+            (Kind::Bf16, Kind::F32, 0x3f80_8001, 0x3f81),
+            (Kind::Bf16, Kind::F32, 0x3f80_8000, 0x3f80),
+            (Kind::Bf16, Kind::F32, 0x7f7f_ffff, 0x7f80),
+            (Kind::Bf16, Kind::F64, (wide as f64).bits(), 0x5381),
+            (Kind::Bf16, Kind::S64, odd, 0x5d81),
+            (Kind::Bf16, Kind::S64, odd.wrapping_neg(), 0xdd81),
+            (Kind::F16, Kind::F64, (2049.0 + 1e-9f64).bits(), 0x6801),
+            (Kind::F16, Kind::F64, 2049f64.bits(), 0x6800),
+            (Kind::F16, Kind::F64, 2f64.powi(-25).bits(), 0),
+            (Kind::F16, Kind::F64, (-2f64.powi(-25)).next_down().bits(), 0x8001),
+            (Kind::F32, Kind::S64, (1 << 60) + (1 << 36) + 1, 0x5d80_0001),
+        ];
+        for (to, from, bits, expected) in rounds {
+            let nearest = Conversion { to, from, rounding: Rounding::Nearest, ..to_float };
+            assert_eq!(convert(nearest, &all(bits))[7], expected, "{nearest:?} {bits:#x}");
         }
         assert_eq!(convert_tf32(&all(0x3f80_1000))[0], 0x3f80_2000);
         assert_eq!(convert_pair(Kind::F16, &all(1f32.bits()), &all(0))[0], 0x3c00_0000);

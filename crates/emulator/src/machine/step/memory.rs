@@ -8,9 +8,7 @@ use crate::machine::arithmetic;
 use crate::machine::cluster::Cluster;
 use crate::machine::lanes::{LANES, Lanes, lanes_of};
 use crate::machine::phase;
-use crate::machine::ptx::instruction::{
-    Address, Atomic, Binary, Kind, Operation, PhaseBarrier, Space,
-};
+use crate::machine::ptx::instruction::{Address, Atomic, Binary, Operation, PhaseBarrier, Space};
 use crate::machine::warp::{PendingCopy, Warp};
 
 /// Blocks on other threads of the host wait for each other where they change the same number.
@@ -37,13 +35,13 @@ impl Cluster<'_> {
                         for (value, bytes) in values.iter_mut().zip(bytes.chunks(size)) {
                             let mut word = [0; 8];
                             word[..size].copy_from_slice(bytes);
-                            value[lane] = extended(*kind, u64::from_le_bytes(word));
+                            value[lane] = arithmetic::extended(*kind, u64::from_le_bytes(word));
                         }
                         continue;
                     }
                     let bytes = self.bytes(warp, lane, *space, addresses[lane], count, count)?;
                     for (index, value) in values.iter_mut().enumerate() {
-                        value[lane] = extended(*kind, bytes.read(index * size, size));
+                        value[lane] = arithmetic::extended(*kind, bytes.read(index * size, size));
                     }
                 }
                 for (to, values) in to.iter().zip(&values) {
@@ -186,14 +184,5 @@ impl Cluster<'_> {
             warp.set_predicate(*to, lanes, ended);
         }
         Ok(After::Next)
-    }
-}
-
-/// Numbers with a sign are as long as a register.
-fn extended(kind: Kind, bits: u64) -> u64 {
-    match kind {
-        Kind::S8 => bits as i8 as u64,
-        Kind::S16 => bits as i16 as u64,
-        _ => bits,
     }
 }
