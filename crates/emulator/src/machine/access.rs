@@ -104,6 +104,28 @@ impl Bytes {
         }
     }
 
+    /// Writes a number of two, four or eight bytes where another one is, in one with reading it; what is there where that is not the
+    /// one that was expected.
+    pub(super) fn exchange(self, bytes: usize, expected: u64, value: u64) -> Result<(), u64> {
+        const ORDER: Ordering = Ordering::SeqCst;
+        assert!(bytes <= self.count);
+        let at = self.start;
+        // SAFETY: as for reading.
+        unsafe {
+            match bytes {
+                2 => AtomicU16::from_ptr(at.cast())
+                    .compare_exchange(expected as u16, value as u16, ORDER, ORDER)
+                    .map_or_else(|found| Err(found.into()), |_| Ok(())),
+                4 => AtomicU32::from_ptr(at.cast())
+                    .compare_exchange(expected as u32, value as u32, ORDER, ORDER)
+                    .map_or_else(|found| Err(found.into()), |_| Ok(())),
+                _ => AtomicU64::from_ptr(at.cast())
+                    .compare_exchange(expected, value, ORDER, ORDER)
+                    .map(|_| ()),
+            }
+        }
+    }
+
     /// All of them.
     pub(super) fn to_vec(self) -> Vec<u8> {
         (0..self.count).map(|offset| self.read(offset, 1) as u8).collect()

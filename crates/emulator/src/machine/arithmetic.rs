@@ -111,6 +111,11 @@ pub(super) fn unary(of: Unary, kind: Kind, a: &Lanes) -> Option<Lanes> {
     })
 }
 
+/// Floats of 32 bits, of which those that are less than normal ones are zero.
+pub(super) fn flushed(a: &Lanes) -> Lanes {
+    map(a, |a: f32| if a.is_subnormal() { 0f32.copysign(a) } else { a })
+}
+
 /// The same of two.
 pub(super) fn binary(of: Binary, kind: Kind, a: &Lanes, b: &Lanes) -> Option<Lanes> {
     match kind {

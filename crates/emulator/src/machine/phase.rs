@@ -31,6 +31,11 @@ pub(super) fn start(at: Bytes, arrivals: u64) {
     PhaseBarrier { arrivals, left: arrivals, bytes: 0, parity: false }.write(at);
 }
 
+/// It is a barrier no longer.
+pub(super) fn end(at: Bytes) {
+    at.write(0, 8, u64::MAX);
+}
+
 /// So many arrive, after so many more bytes are expected.
 pub(super) fn arrive(at: Bytes, count: u64, expected_bytes: u64) -> Result<(), String> {
     let mut barrier = PhaseBarrier::read(at);

@@ -1,5 +1,7 @@
 //! What stands behind the name of an instruction.
 
+use std::cell::Cell;
+
 use super::instruction::{Address, Condition, Operand, Predicate, Register};
 
 /// One argument as it is written.
@@ -16,14 +18,35 @@ pub(super) enum Argument {
     Sink,
 }
 
-/// All arguments of one instruction.
-pub(super) struct Arguments(pub(super) Vec<Argument>);
+/// All arguments of one instruction, and which of them were looked at.
+pub(super) struct Arguments(Vec<(Argument, Cell<bool>)>);
 
 type Found<T> = Result<T, String>;
 
 impl Arguments {
+    pub(super) fn new(all: Vec<Argument>) -> Self {
+        Self(all.into_iter().map(|argument| (argument, Cell::new(false))).collect())
+    }
+
+    fn get(&self, index: usize) -> Option<&Argument> {
+        let (argument, is_read) = self.0.get(index)?;
+        is_read.set(true);
+        Some(argument)
+    }
+
     fn at(&self, index: usize) -> Found<&Argument> {
-        self.0.get(index).ok_or_else(|| format!("argument {index} is missing"))
+        self.get(index).ok_or_else(|| format!("argument {index} is missing"))
+    }
+
+    /// Refuses arguments that nobody has looked at.
+    pub(super) fn check_all_read(&self) -> Found<()> {
+        let unread = self.0.iter().position(|(_, is_read)| !is_read.get());
+        unread.map_or(Ok(()), |index| Err(format!("argument {index} means nothing here")))
+    }
+
+    /// What is said changes nothing.
+    pub(super) fn ignore(&self) {
+        self.0.iter().for_each(|(_, is_read)| is_read.set(true));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -35,7 +58,7 @@ impl Arguments {
     }
 
     pub(super) fn optional_operand(&self, index: usize) -> Found<Option<Operand>> {
-        self.0.get(index).map(operand).transpose()
+        self.get(index).map(operand).transpose()
     }
 
     pub(super) fn register(&self, index: usize) -> Found<Register> {
@@ -47,6 +70,14 @@ impl Arguments {
         match self.at(index)? {
             Argument::Sink => Ok(None),
             found => register(found).map(Some),
+        }
+    }
+
+    /// A result that nobody wants.
+    pub(super) fn nobody(&self, index: usize) -> Found<()> {
+        match self.at(index)? {
+            Argument::Sink => Ok(()),
+            other => Err(format!("{other:?} is not told anything here")),
         }
     }
 
@@ -122,11 +153,11 @@ impl Arguments {
     }
 
     pub(super) fn is_list(&self, index: usize) -> bool {
-        matches!(self.0.get(index), Some(Argument::List(_)))
+        matches!(self.0.get(index), Some((Argument::List(_), _)))
     }
 
     pub(super) fn is_condition(&self, index: usize) -> bool {
-        matches!(self.0.get(index), Some(Argument::Condition(_)))
+        matches!(self.0.get(index), Some((Argument::Condition(_), _)))
     }
 
     /// A number that is written out.

@@ -276,6 +276,7 @@ pub(in crate::machine) enum PhaseBarrier {
     Start {
         arrivals: Operand,
     },
+    End,
     Arrive {
         count: Operand,
     },
@@ -310,6 +311,8 @@ pub(in crate::machine) enum Operation {
     },
     Unary {
         of: Unary,
+        /// Numbers that are less than normal ones count as zero.
+        flushes: bool,
         kind: Kind,
         to: Register,
         a: Operand,
@@ -396,12 +399,16 @@ pub(in crate::machine) enum Operation {
         kind: Kind,
         to: Vec<Option<Register>>,
         from: Address,
+        /// Nothing behind it is done before.
+        is_acquire: bool,
     },
     Store {
         space: Space,
         kind: Kind,
         to: Address,
         from: Vec<Operand>,
+        /// All before it is done before.
+        is_release: bool,
     },
     Atomic {
         of: Atomic,
@@ -447,6 +454,8 @@ pub(in crate::machine) enum Operation {
         barrier: Operand,
         threads: Option<Operand>,
         waits: bool,
+        /// A warp is there as a whole.
+        is_aligned: bool,
     },
     ArriveAtCluster,
     AwaitCluster,
@@ -509,7 +518,9 @@ pub(in crate::machine) enum Operation {
         barrier: Address,
         of: PhaseBarrier,
     },
-    /// What changes nothing here: fences, hints and the order of launches.
+    /// What is before it is done before what is behind it.
+    Fence,
+    /// What changes nothing here: hints and the order of launches.
     Nothing,
     Trap,
 }

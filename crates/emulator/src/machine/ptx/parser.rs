@@ -375,7 +375,7 @@ impl<'t> Parser<'t> {
                 break;
             }
         }
-        Ok(Arguments(list))
+        Ok(Arguments::new(list))
     }
 
     fn argument(&mut self, body: &mut Body<'t>) -> Result<Argument, ParseError> {

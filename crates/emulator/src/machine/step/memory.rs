@@ -1,6 +1,6 @@
 //! Loads, stores, atomic operations, copies that threads ask for, and barriers in shared memory.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{Ordering, fence};
 
 use super::{After, Done};
 use crate::machine::access::{found, unchanging};
@@ -11,13 +11,10 @@ use crate::machine::phase;
 use crate::machine::ptx::instruction::{Address, Atomic, Binary, Operation, PhaseBarrier, Space};
 use crate::machine::warp::{PendingCopy, Warp};
 
-/// Blocks on other threads of the host wait for each other where they change the same number.
-static ATOMICS: Mutex<()> = Mutex::new(());
-
 impl Cluster<'_> {
     pub(super) fn memory(&mut self, warp: &mut Warp, lanes: u32, operation: &Operation) -> Done {
         match operation {
-            Operation::Load { space, kind, to, from } => {
+            Operation::Load { space, kind, to, from, is_acquire } => {
                 let addresses = self.addresses(warp, from);
                 let size = kind.bytes();
                 let mut values = vec![[0; LANES]; to.len()];
@@ -44,13 +41,19 @@ impl Cluster<'_> {
                         value[lane] = arithmetic::extended(*kind, bytes.read(index * size, size));
                     }
                 }
+                if *is_acquire {
+                    fence(Ordering::Acquire);
+                }
                 for (to, values) in to.iter().zip(&values) {
                     if let Some(to) = to {
                         warp.write(*to, lanes, values);
                     }
                 }
             }
-            Operation::Store { space, kind, to, from } => {
+            Operation::Store { space, kind, to, from, is_release } => {
+                if *is_release {
+                    fence(Ordering::Release);
+                }
                 let addresses = self.addresses(warp, to);
                 let size = kind.bytes();
                 let values: Vec<Lanes> =
@@ -68,24 +71,31 @@ impl Cluster<'_> {
                 let b = b.map(|b| self.value(warp, b).into_owned());
                 let size = kind.bytes();
                 let mut before = [0; LANES];
-                let _turn = ATOMICS.lock().unwrap_or_else(PoisonError::into_inner);
                 for lane in lanes_of(lanes) {
                     let bytes = self.bytes(warp, lane, *space, addresses[lane], size, size)?;
-                    let old = bytes.read(0, size);
-                    let combine = |of: Binary| arithmetic::combine(of, *kind, old, a[lane]);
-                    let new = match of {
-                        Atomic::Add => combine(Binary::Add),
-                        Atomic::Minimum => combine(Binary::Minimum),
-                        Atomic::Maximum => combine(Binary::Maximum),
-                        Atomic::And => combine(Binary::And),
-                        Atomic::Or => combine(Binary::Or),
-                        Atomic::Exchange => Some(a[lane]),
-                        Atomic::CompareAndSwap => {
-                            let with = b.ok_or("nothing to swap with")?[lane];
-                            Some(if old == a[lane] { with } else { old })
+                    // A number that is written out may have more bits than the kind.
+                    let a = a[lane] & (u64::MAX >> (64 - 8 * size));
+                    let mut old = bytes.read(0, size);
+                    loop {
+                        let combine = |of: Binary| arithmetic::combine(of, *kind, old, a);
+                        let new = match of {
+                            Atomic::Add => combine(Binary::Add),
+                            Atomic::Minimum => combine(Binary::Minimum),
+                            Atomic::Maximum => combine(Binary::Maximum),
+                            Atomic::And => combine(Binary::And),
+                            Atomic::Or => combine(Binary::Or),
+                            Atomic::Exchange => Some(a),
+                            Atomic::CompareAndSwap => {
+                                let with = b.ok_or("nothing to swap with")?[lane];
+                                Some(if old == a { with } else { old })
+                            }
+                        };
+                        let new = new.ok_or("there is no such atomic operation")?;
+                        match bytes.exchange(size, old, new) {
+                            Ok(()) => break,
+                            Err(found) => old = found,
                         }
-                    };
-                    bytes.write(0, size, new.ok_or("there is no such atomic operation")?);
+                    }
                     before[lane] = old;
                 }
                 if let Some(to) = to {
@@ -163,6 +173,7 @@ impl Cluster<'_> {
             | PhaseBarrier::Arrive { count: a }
             | PhaseBarrier::ArriveExpecting { bytes: a }
             | PhaseBarrier::Test { parity: a, .. } => self.value(warp, *a).into_owned(),
+            PhaseBarrier::End => [0; LANES],
         };
         let mut ended = 0;
         for lane in lanes_of(lanes) {
@@ -170,6 +181,7 @@ impl Cluster<'_> {
             let argument = argument[lane] & u64::from(u32::MAX);
             match of {
                 PhaseBarrier::Start { .. } => phase::start(at, argument),
+                PhaseBarrier::End => phase::end(at),
                 PhaseBarrier::Arrive { .. } => phase::arrive(at, argument, 0)?,
                 PhaseBarrier::ArriveExpecting { .. } => phase::arrive(at, 1, argument)?,
                 PhaseBarrier::Test { .. } => {

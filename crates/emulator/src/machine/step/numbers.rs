@@ -1,5 +1,7 @@
 //! What every lane computes by itself.
 
+use std::sync::atomic::{Ordering, fence};
+
 use super::{After, Done};
 use crate::machine::access::{from_any, mapped_to, to_any};
 use crate::machine::arithmetic;
@@ -39,8 +41,12 @@ impl Cluster<'_> {
                 }
                 return Ok(After::Next);
             }
-            Operation::Unary { of, kind, to, a } => {
+            Operation::Unary { of, flushes: false, kind, to, a } => {
                 (to, arithmetic::unary(*of, *kind, &value(a)).ok_or(NONE)?)
+            }
+            Operation::Unary { of, flushes: true, kind, to, a } => {
+                let a = arithmetic::flushed(&value(a));
+                (to, arithmetic::flushed(&arithmetic::unary(*of, *kind, &a).ok_or(NONE)?))
             }
             Operation::Binary { of, kind, to, a, b } => {
                 (to, arithmetic::binary(*of, *kind, &value(a), &value(b)).ok_or(NONE)?)
@@ -90,6 +96,10 @@ impl Cluster<'_> {
             Operation::MapToBlock { to, a, rank } => {
                 let (a, rank) = (value(a), value(rank));
                 (to, std::array::from_fn(|lane| mapped_to(a[lane], rank[lane])))
+            }
+            Operation::Fence => {
+                fence(Ordering::SeqCst);
+                return Ok(After::Next);
             }
             Operation::Nothing => return Ok(After::Next),
             Operation::Trap => return Err("the kernel stopped itself".to_string()),

@@ -16,7 +16,9 @@ impl Cluster<'_> {
             | Operation::AwaitWarp { members } => {
                 self.value(warp, *members)[lanes.trailing_zeros() as usize] as u32
             }
-            Operation::AwaitCluster | Operation::ArriveAtCluster => ALL,
+            Operation::AwaitCluster
+            | Operation::ArriveAtCluster
+            | Operation::AwaitBlock { is_aligned: true, .. } => ALL,
             _ => 0,
         };
         if members & warp.running() & !lanes != 0 {
@@ -50,7 +52,7 @@ impl Cluster<'_> {
                 warp.set_predicate(*to, lanes, lanes & lanes.wrapping_neg());
             }
             Operation::AwaitWarp { .. } => {}
-            Operation::AwaitBlock { barrier, threads, waits } => {
+            Operation::AwaitBlock { barrier, threads, waits, .. } => {
                 let first = lanes.trailing_zeros() as usize;
                 let barrier = self.value(warp, *barrier)[first];
                 let expected = threads.map(|threads| self.value(warp, threads)[first] as u32);

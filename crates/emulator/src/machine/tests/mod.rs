@@ -1,5 +1,7 @@
 //! Small programs, each with one thing that a launch must get right.
 
+mod refusals;
+
 use super::*;
 
 const HEAD: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
@@ -105,6 +107,15 @@ fn sums_and_products_are_rounded_as_they_say() {
 }
 
 #[test]
+fn numbers_less_than_normal_ones_are_zero_where_that_is_asked_for() {
+    let body = "
+        mov.f32 %f1, 0fC3020000; ex2.approx.f32 %f2, %f1; st.global.f32 [%rd1], %f2;
+        ex2.approx.ftz.f32 %f2, %f1; st.global.f32 [%rd1+4], %f2;
+        mov.f32 %f1, 0f80000001; rcp.approx.ftz.f32 %f2, %f1; st.global.f32 [%rd1+8], %f2;";
+    assert_eq!(run(body, 1, 1, 1, &[7; 3]).unwrap(), [1 << 19, 0, 0xFF80_0000]);
+}
+
+#[test]
 fn shared_memory_begins_where_programs_count_on_it() {
     for (alignment, expected) in [(4, 8), (1024, 1024)] {
         let text = format!(
@@ -142,6 +153,22 @@ fn some_threads_arrive_at_a_barrier_and_others_wait_for_them() {
 }
 
 #[test]
+fn a_part_of_a_warp_can_wait_at_some_barriers_alone() {
+    let body = |barrier: &str| {
+        format!(
+            "mov.u32 %r5, dynamic; and.b32 %r6, %r1, 31; setp.ge.u32 %p1, %r6, 16; @%p1 bra DONE;
+            setp.eq.u32 %p2, %r1, 0; @%p2 st.shared.u32 [%r5], 9; {barrier} 1, 32;
+            ld.shared.u32 %r7, [%r5]; st.global.u32 [%rd3], %r7; DONE: bar.sync 0;"
+        )
+    };
+    let found = run(&body("barrier.sync"), 1, 64, 1, &[0; 64]).unwrap();
+    assert_eq!((&found[..16], &found[32..48]), (&[9; 16][..], &[9; 16][..]));
+    for whole in ["bar.sync", "barrier.sync.aligned", "barrier.cta.sync.aligned", "bar.arrive"] {
+        assert!(fault(&body(whole), 64).contains("nobody can go on"), "{whole}");
+    }
+}
+
+#[test]
 fn blocks_of_a_cluster_read_each_others_memory() {
     let body = "
         mov.u32 %r5, dynamic; add.s32 %r6, %r2, 10; st.shared.u32 [%r5], %r6;
@@ -156,8 +183,18 @@ fn blocks_of_a_cluster_read_each_others_memory() {
 
 #[test]
 fn blocks_add_to_the_same_word() {
-    let found = run("atom.global.add.u32 %r5, [%rd1], 1;", 40, 64, 1, &[0; 64 * 40]).unwrap();
-    assert_eq!(found[0], 64 * 40);
+    let body = "
+        mov.u32 %r6, 0; AGAIN: atom.global.add.u32 %r5, [%rd1], 1; add.u32 %r6, %r6, 1;
+        setp.lt.u32 %p1, %r6, 100; @%p1 bra AGAIN;";
+    assert_eq!(run(body, 8, 64, 1, &[0]).unwrap(), [8 * 64 * 100]);
+}
+
+#[test]
+fn who_compares_and_swaps_may_write_numbers_out() {
+    let body = "
+        atom.global.cas.b32 %r5, [%rd1], -1, 7; st.global.u32 [%rd1+4], %r5; atom.global.exch.b32 %r6, [%rd1], -2;
+        atom.global.cas.b32 %r7, [%rd1], 7, 9; st.global.u32 [%rd1+8], %r7;";
+    assert_eq!(run(body, 1, 1, 1, &[u32::MAX; 3]).unwrap(), [u32::MAX - 1, u32::MAX, u32::MAX - 1]);
 }
 
 /// Words from device memory to shared memory by the copy engine, and from there to where they belong. What stands in for `{wait}`
@@ -212,21 +249,7 @@ fn what_must_not_be_done_is_told_with_its_place() {
     assert!(shared.contains("of Shared are no memory of the kernel"), "{shared}");
     let crooked = fault("ld.global.u32 %r5, [%rd3+2];", 1);
     assert!(crooked.contains("no multiple of 4"), "{crooked}");
-    let forever = fault("setp.eq.u32 %p1, %r1, 0; @%p1 bar.sync 1, 64;", 32);
+    let forever = fault("bar.sync 1, 64;", 32);
     assert!(forever.contains("nobody can go on: block 0 warp 0 at barrier 1"), "{forever}");
     assert!(fault("trap;", 1).contains("stopped itself"));
-}
-
-#[test]
-fn what_is_not_known_is_refused_with_its_line() {
-    let error = |body: &str| {
-        let text = format!("{HEAD}.visible .entry k()\n{{\n.reg .b32 %r<4>;\n{body}\n}}\n");
-        Program::parse(&text).unwrap_err().to_string()
-    };
-    assert_eq!(
-        error("vset.u32 %r1, %r2;"),
-        "line 7 of the program: vset.u32: there is no such instruction here"
-    );
-    assert_eq!(error("mov.u32 %r1, %r4;"), "line 7 of the program: %r4 is not known");
-    assert_eq!(error("bra NOWHERE;"), "line 8 of the program: there is no label NOWHERE");
 }
