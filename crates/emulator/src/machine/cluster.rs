@@ -3,7 +3,8 @@
 use super::access::{Bytes, DeviceMemory, OwnMemory, shared_place};
 use super::copy_engine::Moved;
 use super::phase;
-use super::warp::Warp;
+use super::ptx::Kernel;
+use super::warp::{State, Warp};
 use super::warpgroup::Warpgroup;
 use super::{Launch, Problem};
 use crate::tensor_map::TensorMap;
@@ -13,6 +14,12 @@ const BARRIERS: usize = 16;
 
 /// Instructions that a warp runs before it is another's turn.
 const TURN: usize = 512;
+
+/// Turns after which lanes have a turn that are not those furthest behind: these may be waiting for them, and ask again and again.
+const PATIENCE: usize = 16;
+
+/// Questions without waiting after which a late copy comes: who asks need not do anything else.
+const QUESTIONS: u32 = 1000;
 
 /// What the warps of a cluster share.
 pub(super) struct Cluster<'a> {
@@ -25,6 +32,8 @@ pub(super) struct Cluster<'a> {
     pub(super) passed: u64,
     /// Copies arrive as late as they can, and out of order, in place of at once: both are what a GPU may do.
     pub(super) is_late: bool,
+    /// How often it was asked for something without waiting, in vain.
+    pub(super) asked: u32,
     transfers: Vec<Transfer>,
 }
 
@@ -57,6 +66,9 @@ pub(super) struct Transfer {
     /// How it is laid out there.
     pub(super) map: Option<TensorMap>,
     pub(super) barrier: usize,
+    /// The line of the program that asks for it, and who does.
+    pub(super) line: u32,
+    pub(super) thread: ([u32; 3], u32),
 }
 
 impl<'a> Cluster<'a> {
@@ -100,6 +112,7 @@ impl<'a> Cluster<'a> {
             running,
             passed: 0,
             is_late,
+            asked: 0,
             transfers: Vec::new(),
         }
     }
@@ -122,8 +135,12 @@ impl<'a> Cluster<'a> {
                 has_moved |= self.turn(warp)?;
             }
             warps.retain(|warp| !warp.has_ended());
-            if !has_moved && !self.bring_one()? {
-                return Err(stuck(&warps));
+            if has_moved && self.asked < QUESTIONS {
+                continue;
+            }
+            self.asked = 0;
+            if !self.bring_one()? && !has_moved {
+                return Err(stuck(self.launch.kernel, &warps));
             }
         }
         while self.bring_one()? {}
@@ -134,11 +151,17 @@ impl<'a> Cluster<'a> {
     fn turn(&mut self, warp: &mut Warp) -> Result<bool, Problem> {
         let block = &self.blocks[warp.block];
         warp.wake(|barrier| block.barriers[barrier].passed);
+        let (rounds, rest) = (warp.whole_turns / PATIENCE, warp.whole_turns % PATIENCE);
+        let ahead = if rest + 1 == PATIENCE { rounds + 1 } else { 0 };
         let mut has_moved = false;
         for _ in 0..TURN {
-            let Some(fragment) = warp.first_ready() else { break };
+            let Some(fragment) = warp.ready(ahead) else {
+                warp.whole_turns = 0;
+                return Ok(has_moved);
+            };
             has_moved |= self.step(warp, fragment)?;
         }
+        warp.whole_turns += 1;
         Ok(has_moved)
     }
 
@@ -191,14 +214,24 @@ impl<'a> Cluster<'a> {
         self.pass();
     }
 
-    /// Bytes of shared memory, as a block sees their address.
-    pub(super) fn shared(&mut self, own: usize, address: u64, count: usize) -> Option<Bytes> {
+    /// Bytes of shared memory, as a block sees their address; `None` where that is none.
+    pub(super) fn shared(
+        &mut self,
+        own: usize,
+        address: u64,
+        count: usize,
+    ) -> Result<Option<Bytes>, String> {
         let (rank, offset) = shared_place(address, own);
-        self.blocks.get_mut(rank)?.shared.at(offset, count)
+        let Some(block) = self.blocks.get_mut(rank) else { return Ok(None) };
+        block.check_running()?;
+        Ok(block.shared.at(offset, count))
     }
 
     /// Brings something now, or as late as it can be.
     pub(super) fn transfer(&mut self, transfer: Transfer) -> Result<(), String> {
+        if transfer.block >= self.blocks.len() {
+            return Err(format!("a copy to block {} of {}", transfer.block, self.blocks.len()));
+        }
         if self.is_late {
             self.transfers.push(transfer);
             return Ok(());
@@ -209,12 +242,14 @@ impl<'a> Cluster<'a> {
     /// Brings what was asked for last; false where there is nothing left.
     fn bring_one(&mut self) -> Result<bool, Problem> {
         let Some(transfer) = self.transfers.pop() else { return Ok(false) };
-        self.bring(&transfer).map_err(|what| Problem { what, line: 0, thread: None })?;
+        let (line, thread) = (transfer.line, Some(transfer.thread));
+        self.bring(&transfer).map_err(|what| Problem { what, line, thread })?;
         Ok(true)
     }
 
     fn bring(&mut self, transfer: &Transfer) -> Result<(), String> {
-        let Transfer { block, to, moved, map, barrier } = transfer;
+        let Transfer { block, to, moved, map, barrier, .. } = transfer;
+        self.blocks[*block].check_running()?;
         let mut bytes = vec![0u8; moved.bytes];
         for run in &moved.runs {
             let from = self.device.at(run.address, run.bytes).ok_or_else(|| {
@@ -261,6 +296,14 @@ impl<'a> Cluster<'a> {
 }
 
 impl Block {
+    /// Shared memory is a block's only as long as it has threads.
+    fn check_running(&self) -> Result<(), String> {
+        if self.running > 0 {
+            return Ok(());
+        }
+        Err(format!("shared memory of block {:?} is used, which has ended", self.place))
+    }
+
     fn pass(&mut self) {
         for barrier in &mut self.barriers {
             if barrier.arrived > 0 && barrier.arrived >= barrier.expected.unwrap_or(self.running) {
@@ -272,17 +315,18 @@ impl Block {
 }
 
 /// Nobody can go on.
-fn stuck(warps: &[Warp]) -> Problem {
+fn stuck(kernel: &Kernel, warps: &[Warp]) -> Problem {
     let places = warps.iter().flat_map(|warp| {
         warp.fragments.iter().map(move |fragment| {
-            let what = match fragment.state {
-                super::warp::State::AtBarrier { barrier, .. } => format!("at barrier {barrier}"),
-                _ => "waiting".to_string(),
+            let (what, at) = match fragment.state {
+                // It has been run, and those who wait for it go on behind it.
+                State::AtBarrier { barrier, .. } => {
+                    (format!("at barrier {barrier}"), fragment.next - 1)
+                }
+                _ => ("waiting".to_string(), fragment.next),
             };
-            format!(
-                "block {} warp {} {what}, instruction {}",
-                warp.block, warp.number, fragment.next
-            )
+            let line = kernel.instructions.get(at).map_or(0, |instruction| instruction.line);
+            format!("block {} warp {} {what}, line {line}", warp.block, warp.number)
         })
     });
     let places: Vec<String> = places.take(8).collect();

@@ -87,7 +87,8 @@ impl Launch<'_> {
                 if number >= clusters {
                     break;
                 }
-                let is_late = number % 2 == 1;
+                // The last one is, also where it is the only one.
+                let is_late = (clusters - number) % 2 == 1;
                 let run = Cluster::new(self, DeviceMemory::new(memory), number, is_late).run();
                 if let Err(found) = run {
                     has_failed.store(true, Ordering::Relaxed);

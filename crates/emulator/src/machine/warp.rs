@@ -38,6 +38,12 @@ pub(super) struct Warp {
     pub(super) local: Vec<OwnMemory>,
     pub(super) copies: Copies,
     pub(super) stores: Vec<Store>,
+    /// The line of the program that was come to last.
+    pub(super) line: u32,
+    /// Lanes that were told once that what they wait for has not come.
+    pub(super) refused: u32,
+    /// Turns in a row at whose end somebody could go on.
+    pub(super) whole_turns: usize,
     /// How often all of the cluster had arrived when this warp arrived.
     pub(super) cluster_passed: u64,
 }
@@ -59,8 +65,9 @@ pub(super) struct PendingCopy {
     pub(super) read: usize,
 }
 
-/// A store by the copy engine, which reads shared memory until it is waited for.
+/// A store by the copy engine that one lane asked for, which reads shared memory until it is waited for.
 pub(super) struct Store {
+    pub(super) lane: usize,
     pub(super) later_groups: Option<u32>,
     pub(super) from: usize,
     pub(super) bytes: Vec<u8>,
@@ -83,6 +90,9 @@ impl Warp {
             local,
             copies: Copies::default(),
             stores: Vec::new(),
+            line: 0,
+            refused: 0,
+            whole_turns: 0,
             cluster_passed: 0,
         }
     }
@@ -132,11 +142,18 @@ impl Warp {
         *predicate = *predicate & !lanes | holds & lanes;
     }
 
-    /// The fragment that goes on: the one that is furthest behind, so that others may join it where paths meet again.
-    pub(super) fn first_ready(&mut self) -> Option<usize> {
+    /// The fragment that goes on: the one that is furthest behind, so that others may join it where paths meet again, or so many
+    /// before that.
+    pub(super) fn ready(&mut self, ahead: usize) -> Option<usize> {
         self.join();
         let ready = self.fragments.iter().enumerate().filter(|(_, it)| it.state == State::Ready);
-        ready.min_by_key(|(_, fragment)| fragment.next).map(|(index, _)| index)
+        if ahead == 0 {
+            return ready.min_by_key(|(_, fragment)| fragment.next).map(|(index, _)| index);
+        }
+        let mut ready: Vec<(usize, usize)> =
+            ready.map(|(index, fragment)| (fragment.next, index)).collect();
+        ready.sort_unstable();
+        ready.get(ahead % ready.len().max(1)).map(|(_, index)| *index)
     }
 
     /// Fragments that have met go on together.

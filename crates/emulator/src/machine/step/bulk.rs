@@ -8,6 +8,9 @@ use crate::machine::ptx::instruction::{Bulk, Operand, Space};
 use crate::machine::warp::{Store, Warp};
 use crate::tensor_map::TensorMap;
 
+/// What the place of a part of a tensor in shared memory is a multiple of.
+const TENSOR_ALIGNMENT: usize = 128;
+
 impl Cluster<'_> {
     /// A description of a tensor, wherever it lies.
     fn tensor_map(
@@ -70,13 +73,20 @@ impl Cluster<'_> {
                 }
             };
             let (to, barrier) = (self.value(warp, *to)[lane], self.value(warp, *barrier)[lane]);
-            let [(block, to), (_, barrier)] = [to, barrier]
+            let [(block, to), (told, barrier)] = [to, barrier]
                 .map(|address| shared_place(address & u64::from(u32::MAX), warp.block));
-            let alignment = if map.is_some() { 128 } else { 16 };
+            let alignment = if map.is_some() { TENSOR_ALIGNMENT } else { 16 };
             if to % alignment != 0 {
                 return Err(format!("a copy to {to:#x}, which is no multiple of {alignment}"));
             }
-            self.transfer(Transfer { block, to, moved, map, barrier })?;
+            if barrier % 8 != 0 {
+                return Err(format!("a barrier at {barrier:#x}, which is no multiple of 8"));
+            }
+            if told != block {
+                return Err("a copy to one block that another one is told of".to_string());
+            }
+            let (line, thread) = (warp.line, self.thread(warp, lane as u32));
+            self.transfer(Transfer { block, to, moved, map, barrier, line, thread })?;
         }
         Ok(())
     }
@@ -95,6 +105,11 @@ impl Cluster<'_> {
             at.iter().map(|at| i64::from(self.value(warp, *at)[lane] as i32)).collect();
         let moved = copy_engine::moved_box(&map, &at)?;
         let from = self.value(warp, from)[lane] as u32 as usize;
+        if !from.is_multiple_of(TENSOR_ALIGNMENT) {
+            return Err(format!(
+                "a copy from {from:#x}, which is no multiple of {TENSOR_ALIGNMENT}"
+            ));
+        }
         let bytes = self.stored_bytes(warp.block, &map, from, moved.bytes)?;
         for run in &moved.runs {
             let into = self.device.at(run.address, run.bytes).ok_or_else(|| {
@@ -106,9 +121,9 @@ impl Cluster<'_> {
             into.fill_from(&bytes[run.offset..run.offset + run.bytes]);
         }
         // As it lies, for the comparison later.
-        let as_it_lies = self.shared(warp.block, from as u64, moved.bytes);
+        let as_it_lies = self.shared(warp.block, from as u64, moved.bytes)?;
         let bytes = as_it_lies.ok_or("a store reads beyond shared memory")?.to_vec();
-        warp.stores.push(Store { later_groups: None, from, bytes });
+        warp.stores.push(Store { lane, later_groups: None, from, bytes });
         Ok(())
     }
 }

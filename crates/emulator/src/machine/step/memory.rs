@@ -131,18 +131,20 @@ impl Cluster<'_> {
             }
             Operation::Bulk(bulk) => self.bulk(warp, lanes, bulk)?,
             Operation::CommitStores => {
-                for store in &mut warp.stores {
+                for store in warp.stores.iter_mut().filter(|it| lanes & 1 << it.lane != 0) {
                     store.later_groups = Some(store.later_groups.map_or(0, |later| later + 1));
                 }
             }
             Operation::AwaitStores { left } => {
                 let stores = std::mem::take(&mut warp.stores);
                 for store in stores {
-                    if store.later_groups.is_none_or(|later| later < *left) {
+                    if lanes & 1 << store.lane == 0
+                        || store.later_groups.is_none_or(|later| later < *left)
+                    {
                         warp.stores.push(store);
                         continue;
                     }
-                    let now = self.shared(warp.block, store.from as u64, store.bytes.len());
+                    let now = self.shared(warp.block, store.from as u64, store.bytes.len())?;
                     if now.is_none_or(|now| now.to_vec() != store.bytes) {
                         return Err("what is stored was overwritten before it was read".to_string());
                     }
@@ -180,19 +182,27 @@ impl Cluster<'_> {
             let at = self.bytes(warp, lane, Space::Shared, addresses[lane], 8, 8)?;
             let argument = argument[lane] & u64::from(u32::MAX);
             match of {
-                PhaseBarrier::Start { .. } => phase::start(at, argument),
-                PhaseBarrier::End => phase::end(at),
+                PhaseBarrier::Start { .. } => phase::start(at, argument)?,
+                PhaseBarrier::End => phase::end(at)?,
                 PhaseBarrier::Arrive { .. } => phase::arrive(at, argument, 0)?,
                 PhaseBarrier::ArriveExpecting { .. } => phase::arrive(at, 1, argument)?,
                 PhaseBarrier::Test { .. } => {
-                    ended |= u32::from(phase::has_ended(at, argument)) << lane;
+                    ended |= u32::from(phase::has_ended(at, argument)?) << lane;
                 }
             }
         }
         if let PhaseBarrier::Test { to, may_wait, .. } = of {
-            if *may_wait && ended != lanes {
-                return Ok(After::Again);
+            let waiting = lanes & !ended;
+            if *may_wait && waiting != 0 {
+                // Who waits may be told that it has not come yet, and has to ask again.
+                if !self.is_late || waiting & !warp.refused == 0 {
+                    return Ok(After::Again);
+                }
+                warp.refused |= waiting;
+            } else if waiting != 0 {
+                self.asked += 1;
             }
+            warp.refused &= !ended;
             warp.set_predicate(*to, lanes, ended);
         }
         Ok(After::Next)

@@ -32,21 +32,16 @@ impl Cluster<'_> {
         let fragment = warp.fragments[index];
         let kernel = self.launch.kernel;
         let Some(instruction) = kernel.instructions.get(fragment.next) else {
-            warp.end(index, fragment.lanes);
-            self.end(warp.block, fragment.lanes.count_ones());
-            return Ok(true);
+            return self.end_threads(warp, index, fragment.lanes);
         };
+        warp.line = instruction.line;
         let lanes = instruction.guard.map_or(ALL, |guard| warp.condition(guard)) & fragment.lanes;
         match instruction.operation {
             Operation::Branch { target } => {
                 warp.branch(index, lanes, target as usize);
                 return Ok(true);
             }
-            Operation::Exit => {
-                warp.end(index, lanes);
-                self.end(warp.block, lanes.count_ones());
-                return Ok(true);
-            }
+            Operation::Exit => return self.end_threads(warp, index, lanes),
             _ => {}
         }
         if lanes == 0 {
@@ -68,12 +63,31 @@ impl Cluster<'_> {
                 fragment.state = state;
                 Ok(true)
             }
-            Err(what) => {
-                let lane = lanes.trailing_zeros();
-                let thread = Some((self.blocks[warp.block].place, warp.number as u32 * 32 + lane));
-                Err(Problem { what, line: instruction.line, thread })
-            }
+            Err(what) => Err(self.problem(warp, lanes, what)),
         }
+    }
+
+    /// Some threads of a fragment end.
+    fn end_threads(&mut self, warp: &mut Warp, index: usize, lanes: u32) -> Result<bool, Problem> {
+        let stores = warp.stores.iter().fold(0, |stores, store| stores | 1 << store.lane);
+        if stores & lanes != 0 {
+            let what = "a thread ends before what it stores has been read".to_string();
+            return Err(self.problem(warp, stores & lanes, what));
+        }
+        warp.end(index, lanes);
+        self.end(warp.block, lanes.count_ones());
+        Ok(true)
+    }
+
+    /// What went wrong where a warp is, for some of its lanes.
+    fn problem(&self, warp: &Warp, lanes: u32, what: String) -> Problem {
+        let thread = self.thread(warp, lanes.trailing_zeros());
+        Problem { what, line: warp.line, thread: Some(thread) }
+    }
+
+    /// The block of a lane, and its number there.
+    fn thread(&self, warp: &Warp, lane: u32) -> ([u32; 3], u32) {
+        (self.blocks[warp.block].place, warp.number as u32 * LANES as u32 + lane)
     }
 
     fn execute(&mut self, warp: &mut Warp, lanes: u32, instruction: &Instruction) -> Done {
@@ -164,7 +178,7 @@ impl Cluster<'_> {
         }
         let bytes = match space {
             Space::Any => self.device.at(at, count),
-            Space::Shared => self.shared(warp.block, at, count),
+            Space::Shared => self.shared(warp.block, at, count)?,
             Space::Local => warp.local.get_mut(lane).and_then(|own| own.at(at as usize, count)),
             Space::Parameters | Space::Constants => None,
         };
