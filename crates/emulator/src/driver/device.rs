@@ -160,11 +160,11 @@ fn attribute_value(attribute: c_uint) -> Option<c_int> {
         76 => CAPABILITY as u32 % 10,
         // Copy engines.
         40 => 3,
-        // What it can do: concurrent kernels, host memory, unified addresses, priorities, cooperative launches, addresses apart from
-        // memory, clusters, tensor maps.
-        15 | 19 | 31 | 41 | 78 | 95 | 102 | 120 | 127 => 1,
-        // What it is or has not: a limit on running times, a part of the host's chip, exclusive use, MPS.
-        17 | 18 | 20 | 133 => 0,
+        // What it can do: concurrent kernels, host memory, unified addresses, priorities, addresses apart from memory, clusters,
+        // tensor maps.
+        15 | 19 | 31 | 41 | 78 | 102 | 120 | 127 => 1,
+        // What it is or has not: a limit on running times, a part of the host's chip, exclusive use, all blocks at once, MPS.
+        17 | 18 | 20 | 95 | 133 => 0,
         _ => return None,
     };
     c_int::try_from(value).ok()

@@ -40,10 +40,9 @@ struct Attribute {
     value: [c_uint; 16],
 }
 
-/// Attributes, by their numbers: nothing, all blocks at once, clusters, an early start, a priority.
+/// Attributes, by their numbers: nothing, clusters, an early start, a priority.
 mod attribute {
     pub(super) const IGNORE: u32 = 0;
-    pub(super) const COOPERATIVE: u32 = 2;
     pub(super) const CLUSTER_DIMENSION: u32 = 4;
     pub(super) const PROGRAMMATIC_STREAM_SERIALIZATION: u32 = 6;
     pub(super) const PRIORITY: u32 = 8;
@@ -120,7 +119,7 @@ impl KernelLaunch {
             parameters: &self.parameters,
             sms: &self.context.sm_numbers,
         };
-        launch.run(memory).map_err(|fault| format!("{}: {fault}", launch.kernel.name))
+        launch.run(memory).map_err(|fault| fault.to_string())
     }
 }
 
@@ -147,9 +146,8 @@ fn cluster_of(attributes: &[Attribute]) -> Result<[u32; 3], Code> {
     for Attribute { id, value, .. } in attributes {
         match *id {
             attribute::CLUSTER_DIMENSION => cluster = [value[0], value[1], value[2]],
-            // Work that is done in order waits for what is before it, and blocks that wait for each other are seen to.
+            // Work that is done in order waits for what is before it.
             attribute::IGNORE
-            | attribute::COOPERATIVE
             | attribute::PROGRAMMATIC_STREAM_SERIALIZATION
             | attribute::PRIORITY => {}
             _ => return Err(Code::NotSupported),
@@ -226,6 +224,16 @@ mod tests {
         ] {
             assert_eq!(shape.check(LIMITS), Ok(()), "{shape:?}");
         }
+    }
+
+    #[test]
+    fn what_a_launch_asks_for_and_does_not_get_is_refused() {
+        let one =
+            |id, blocks| cluster_of(&[Attribute { id, padding: [0; 4], value: [blocks; 16] }]);
+        assert_eq!(one(attribute::CLUSTER_DIMENSION, 2), Ok([2; 3]));
+        assert_eq!(one(attribute::PROGRAMMATIC_STREAM_SERIALIZATION, 1), Ok([1; 3]));
+        // All blocks at once.
+        assert_eq!(one(2, 1), Err(Code::NotSupported));
     }
 
     #[test]
