@@ -6,10 +6,12 @@ ONNX_DATA := $(VENV)/onnx-data
 # CPU tests of big zoo models against onnxruntime: `make test FULL=1` runs all of them, the default a few.
 FULL ?= 0
 # Kernels are compile-checked with the NVRTC of the environment, which needs no GPU.
-NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
+CUDA = $$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
+NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$(CUDA)
 # A GPU in software takes the driver's place, and passes on to that NVRTC.
-EMULATED = $(PYTHON) tests/gpu/emulated.py --nvrtc $$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
-TESTS := gpu_driver gpu_operators gpu_models gpu_superkernel
+EMULATED = $(PYTHON) tests/gpu/emulated.py --nvrtc $(CUDA)
+# Unit tests, and the test programs that need a GPU.
+TESTS := lib gpu_driver gpu_operators gpu_models gpu_superkernel
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
 # Clients and servers that Weft is tested with and measured beside; tests/server/install.py puts them there.
@@ -34,7 +36,7 @@ test: $(VENV)/ready
 
 ## The tests that need a GPU, on one in software: `make emulated TESTS=gpu_driver` runs one of the test programs.
 emulated: $(VENV)/ready
-	$(EMULATED) cargo test --package weft-cuda $(TESTS:%=--test %)
+	$(EMULATED) cargo test --package weft-cuda $(subst --test lib,--lib,$(TESTS:%=--test %))
 
 check: format lint test doc
 

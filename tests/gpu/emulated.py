@@ -23,6 +23,8 @@ def main():
     parser.add_argument("--out", default=os.path.join(ROOT, "out", "emulated"), help="where links and caches are put")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
+    if not options.command:
+        parser.error("a command is missing")
 
     compilers = glob.glob(os.path.join(os.path.abspath(options.nvrtc), "lib", "libnvrtc.so.*"))
     if len(compilers) != 1:
