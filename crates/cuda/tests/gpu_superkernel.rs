@@ -1,4 +1,4 @@
-//! Products of many tenants on a real GPU, in every way and by every kernel that may be chosen. Where there is none the
+//! Products of many tenants on a GPU, or on one in software, in every way and by every kernel that may be chosen. Where there is none the
 //! tests say so and pass, unless `WEFT_REQUIRE_GPU` is `1`.
 #![allow(clippy::print_stderr)]
 

@@ -1,4 +1,4 @@
-//! The driver's handles on a real GPU. Where there is none the tests say so and pass, unless `WEFT_REQUIRE_GPU` is `1`.
+//! The driver's handles on a GPU, or on one in software. Where there is none the tests say so and pass, unless `WEFT_REQUIRE_GPU` is `1`.
 #![allow(clippy::print_stderr)]
 
 mod confinement;

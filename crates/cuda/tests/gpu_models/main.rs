@@ -1,4 +1,4 @@
-//! Whole models on a real GPU. Where there is none the tests say so and pass, unless `WEFT_REQUIRE_GPU` is `1`.
+//! Whole models on a GPU, or on one in software. Where there is none the tests say so and pass, unless `WEFT_REQUIRE_GPU` is `1`.
 #![allow(clippy::print_stderr)]
 
 mod agreement;

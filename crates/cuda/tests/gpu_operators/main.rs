@@ -1,4 +1,4 @@
-//! Operators on a real GPU, at awkward shapes and at every precision. Where there is none the test says so and passes,
+//! Operators on a GPU, or on one in software, at awkward shapes and at every precision. Where there is none the test says so and passes,
 //! unless `WEFT_REQUIRE_GPU` is `1`. `WEFT_CASE` picks the cases whose names contain it.
 #![allow(clippy::print_stderr)]
 
