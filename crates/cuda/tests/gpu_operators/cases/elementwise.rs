@@ -68,6 +68,11 @@ fn unary(cases: &mut Vec<Case>) {
     for to in [6i64, 7, 9, 2, 3, 10] {
         cases.push(one("Cast", &[floats(&[4, 9])], none().with("to", to)));
     }
+    // What is no number, or none that the type has.
+    let odd = Tensor::from_vec(vec![5], vec![f32::NAN, 300.0, -2.5, -0.0, 1.0]).unwrap();
+    for to in [6i64, 7, 9, 2, 3] {
+        cases.push(one("Cast", &[Operand::Given(odd.clone())], none().with("to", to)));
+    }
     for to in [1i64, 6, 9] {
         cases.push(one("Cast", &[integers(&[4, 9], -300, 300)], none().with("to", to)));
     }
