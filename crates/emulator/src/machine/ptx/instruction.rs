@@ -319,6 +319,8 @@ pub(in crate::machine) enum Operation {
     },
     Binary {
         of: Binary,
+        /// As for one number.
+        flushes: bool,
         kind: Kind,
         to: Register,
         a: Operand,

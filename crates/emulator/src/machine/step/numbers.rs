@@ -48,8 +48,12 @@ impl Cluster<'_> {
                 let a = arithmetic::flushed(&value(a));
                 (to, arithmetic::flushed(&arithmetic::unary(*of, *kind, &a).ok_or(NONE)?))
             }
-            Operation::Binary { of, kind, to, a, b } => {
+            Operation::Binary { of, flushes: false, kind, to, a, b } => {
                 (to, arithmetic::binary(*of, *kind, &value(a), &value(b)).ok_or(NONE)?)
+            }
+            Operation::Binary { of, flushes: true, kind, to, a, b } => {
+                let [a, b] = [a, b].map(|it| arithmetic::flushed(&value(it)));
+                (to, arithmetic::flushed(&arithmetic::binary(*of, *kind, &a, &b).ok_or(NONE)?))
             }
             Operation::Ternary { of, kind, to, a, b, c } => {
                 let [a, b, c] = [a, b, c].map(value);

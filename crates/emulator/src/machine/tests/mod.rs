@@ -98,8 +98,9 @@ fn numbers_less_than_normal_ones_are_zero_where_that_is_asked_for() {
     let body = "
         mov.f32 %f1, 0fC3020000; ex2.approx.f32 %f2, %f1; st.global.f32 [%rd1], %f2;
         ex2.approx.ftz.f32 %f2, %f1; st.global.f32 [%rd1+4], %f2;
-        mov.f32 %f1, 0f80000001; rcp.approx.ftz.f32 %f2, %f1; st.global.f32 [%rd1+8], %f2;";
-    assert_eq!(run(body, 1, 1, 1, &[7; 3]).unwrap(), [1 << 19, 0, 0xFF80_0000]);
+        mov.f32 %f1, 0f80000001; rcp.approx.ftz.f32 %f2, %f1; st.global.f32 [%rd1+8], %f2;
+        mov.f32 %f3, 0f3F800000; div.approx.ftz.f32 %f2, %f1, %f3; st.global.f32 [%rd1+12], %f2;";
+    assert_eq!(run(body, 1, 1, 1, &[7; 4]).unwrap(), [1 << 19, 0, 0xFF80_0000, 1 << 31]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn no_part_of_an_instruction_is_left_out_in_silence() {
         "sqrt.rz.f32 %r1, %r2;",
         "rcp.rm.f32 %r1, %r2;",
         "rcp.approx.ftz.f64 %rd1, %rd2;",
+        "div.full.ftz.f32 %r1, %r2, %r3;",
         "cvt.rz.bf16.f32 %h1, %r1;",
         "cvt.rn.relu.f16.f32 %h1, %r1;",
         "setp.lt.ftz.f32 %p1, %r1, %r2;",

@@ -90,10 +90,7 @@ impl Decoder<'_> {
         if let Some((unary, known)) = self.unary() {
             self.only(known)?;
             let (kind, to, a) = (self.kind()?, of.register(0)?, of.operand(1)?);
-            let flushes = self.has("ftz");
-            if flushes && !(self.has("approx") && kind == Kind::F32) {
-                return Err("small numbers are not zero here".to_string());
-            }
+            let flushes = self.flushes()?;
             return Ok(Some(Operation::Unary { of: unary, flushes, kind, to, a }));
         }
         if let Some((binary, known)) = self.binary() {
@@ -107,7 +104,8 @@ impl Decoder<'_> {
                 _ => self.kind()?,
             };
             let (to, a, b) = (of.register(0)?, of.operand(1)?, of.operand(2)?);
-            return Ok(Some(Operation::Binary { of: binary, kind, to, a, b }));
+            let flushes = self.flushes()?;
+            return Ok(Some(Operation::Binary { of: binary, flushes, kind, to, a, b }));
         }
         if let Some(ternary) = self.ternary()? {
             let kind = match ternary {
@@ -139,6 +137,15 @@ impl Decoder<'_> {
         };
         let (of, kind, to) = (Ternary::FusedMultiplyAdd(rounding), Kind::F32, of.register(0)?);
         Ok(Operation::Ternary { of, kind, to, a, b, c })
+    }
+
+    /// Whether numbers that are less than normal ones count as zero, which is known of close results alone.
+    fn flushes(&self) -> Result<bool, String> {
+        let flushes = self.has("ftz");
+        if flushes && !(self.has("approx") && self.kind()? == Kind::F32) {
+            return Err("small numbers are not zero here".to_string());
+        }
+        Ok(flushes)
     }
 
     /// What it is of one number, and what its name may say besides.
@@ -176,7 +183,7 @@ impl Decoder<'_> {
             "mul" if self.has("hi") => (Binary::MultiplyHigh, PRODUCT),
             "mul" if self.has("wide") => (Binary::MultiplyWide, PRODUCT),
             "mul" => (Binary::MultiplyLow, PRODUCT),
-            "div" => (Binary::Divide, &["rn", "approx", "full"]),
+            "div" => (Binary::Divide, &["rn", "approx", "full", "ftz"]),
             "rem" => (Binary::Remainder, &[]),
             "min" if is_of_nan => (Binary::MinimumOrNan, EXTREME),
             "max" if is_of_nan => (Binary::MaximumOrNan, EXTREME),
