@@ -10,7 +10,7 @@ CUDA = $$(echo $(abspath $(VENV))/lib/python3.*/site-packages/nvidia/cu13)
 NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$(CUDA)
 # A GPU in software takes the driver's place, and passes on to that NVRTC.
 EMULATED = $(PYTHON) tests/gpu/emulated.py --nvrtc $(CUDA)
-# Unit tests, and the test programs that need a GPU.
+# The unit tests and the test programs that need a GPU. Other unit tests read machine code, which PTX is not.
 TESTS := lib gpu_driver gpu_operators gpu_models gpu_superkernel
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
@@ -34,9 +34,10 @@ test: $(VENV)/ready
 	$(SERVER_PYTHON) tests/server/clients.py $(WEFT)
 	$(SERVER_PYTHON) tests/server/abuse.py $(WEFT) $(if $(filter 1,$(FULL)),--full)
 
-## The tests that need a GPU, on one in software: `make emulated TESTS=gpu_driver` runs one of the test programs.
+## The tests that need a GPU, on one in software: `make emulated TESTS=gpu_driver` runs one of the test programs, `TESTS=lib` unit tests.
 emulated: $(VENV)/ready
-	$(EMULATED) cargo test --package weft-cuda $(subst --test lib,--lib,$(TESTS:%=--test %))
+	$(if $(filter lib,$(TESTS)),$(EMULATED) cargo test --package weft-cuda --lib executable::)
+	$(if $(filter-out lib,$(TESTS)),$(EMULATED) cargo test --package weft-cuda $(patsubst %,--test %,$(filter-out lib,$(TESTS))))
 
 check: format lint test doc
 
