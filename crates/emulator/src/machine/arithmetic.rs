@@ -228,6 +228,7 @@ pub(super) fn ternary(of: Ternary, kind: Kind, all: [&Lanes; 3]) -> Option<Lanes
         (Ternary::MultiplyAddWide, _) => {
             binary(Binary::Add, kind, &binary(Binary::MultiplyWide, kind, a, b)?, c)?
         }
+        (Ternary::FusedMultiplyAdd(Rounding::Nearest), Kind::F32) => map_three(all, f32::mul_add),
         // The product is exact in 64 bits; the sum is rounded twice, which changes it once in a billion.
         (Ternary::FusedMultiplyAdd(rounding), Kind::F32) => {
             map_three(all, |a: f32, b: f32, c: f32| {

@@ -56,7 +56,8 @@ impl Cluster<'_> {
                 (to, arithmetic::flushed(&arithmetic::binary(*of, *kind, &a, &b).ok_or(NONE)?))
             }
             Operation::Ternary { of, kind, to, a, b, c } => {
-                let [a, b, c] = [a, b, c].map(value);
+                // One after another: as an array they would be moved.
+                let (a, b, c) = (value(a), value(b), value(c));
                 (to, arithmetic::ternary(*of, *kind, [&a, &b, &c]).ok_or(NONE)?)
             }
             Operation::InsertBits { kind, to, a, b, start, count } => {
