@@ -12,6 +12,8 @@ NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$(CUDA)
 EMULATED = $(PYTHON) tests/gpu/emulated.py --nvrtc $(CUDA)
 # The unit tests and the test programs that need a GPU. Other unit tests read machine code, which PTX is not.
 TESTS := lib gpu_driver gpu_operators gpu_models gpu_superkernel
+# All operators but convolutions and large products, which take minutes in software.
+BRIEF_CASES = $(if $(filter 1,$(FULL)),,!windows,!streamed,!few rows,!Conv)
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
 
 # Clients and servers that Weft is tested with and measured beside; tests/server/install.py puts them there.
@@ -27,6 +29,8 @@ demo:
 test: $(VENV)/ready
 	cargo fmt --all --check
 	$(NVRTC) WEFT_ONNX_DATA=$(abspath $(ONNX_DATA)) cargo test --workspace --lib --bins --tests
+	$(MAKE) emulated TESTS="lib gpu_driver"
+	WEFT_CASE='$(BRIEF_CASES)' $(EMULATED) cargo test --package weft-cuda --test gpu_operators every_operator
 	cargo build --release -p weft-cli
 	$(VENV)/bin/python tests/cli.py $(WEFT)
 	$(VENV)/bin/python tests/zoo_agreement.py $(WEFT) $(if $(filter 1,$(FULL)),--full)

@@ -46,6 +46,8 @@ def main():
         "WEFT_CUDA_PATH": cuda,
         "WEFT_EMULATOR_NVRTC": compilers[0],
         "WEFT_REQUIRE_GPU": "1",
+        # What measures much is cut short.
+        "WEFT_EMULATED": "1",
         # What is kept for this GPU is code and timings that no other one can use.
         "WEFT_CACHE_DIR": os.path.join(out, "cache"),
     }

@@ -1,5 +1,5 @@
 //! Operators on a GPU, or on one in software, at awkward shapes and at every precision. Where there is none the test says so and passes,
-//! unless `WEFT_REQUIRE_GPU` is `1`. `WEFT_CASE` picks the cases whose names contain it.
+//! unless `WEFT_REQUIRE_GPU` is `1`. `WEFT_CASE=softmax,!streamed` picks the cases whose names contain the one and not the other.
 #![allow(clippy::print_stderr)]
 
 mod cases;
@@ -14,8 +14,14 @@ fn shapes(case: &Case) -> Vec<Vec<usize>> {
 }
 
 fn picked() -> Vec<Case> {
-    let part = std::env::var("WEFT_CASE").unwrap_or_default();
-    cases::all().into_iter().filter(|case| case.name.contains(&part)).collect()
+    let asked = std::env::var("WEFT_CASE").unwrap_or_default();
+    let parts = asked.split(',').filter(|part| !part.is_empty());
+    let (left_out, wanted): (Vec<&str>, Vec<&str>) = parts.partition(|part| part.starts_with('!'));
+    let is_picked = |case: &Case| {
+        (wanted.is_empty() || wanted.iter().any(|part| case.name.contains(part)))
+            && !left_out.iter().any(|part| case.name.contains(&part[1..]))
+    };
+    cases::all().into_iter().filter(is_picked).collect()
 }
 
 /// How far an element may be off, relative to the largest that is expected.
