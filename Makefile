@@ -12,6 +12,8 @@ NVRTC = WEFT_REQUIRE_NVRTC=1 WEFT_CUDA_PATH=$(CUDA)
 EMULATED = $(PYTHON) tests/gpu/emulated.py --nvrtc $(CUDA)
 # The unit tests and the test programs that need a GPU. Other unit tests read machine code, which PTX is not.
 TESTS := lib gpu_driver gpu_operators gpu_models gpu_superkernel
+# What is compiled for them: no more than is needed, or what tests of the workspace were compiled with.
+OF := --package weft-cuda
 # All operators but convolutions and large products, which take minutes in software.
 BRIEF_CASES = $(if $(filter 1,$(FULL)),,!windows,!streamed,!few rows,!Conv)
 WEFT := $(or $(CARGO_TARGET_DIR),target)/release/weft
@@ -29,8 +31,8 @@ demo:
 test: $(VENV)/ready
 	cargo fmt --all --check
 	$(NVRTC) WEFT_ONNX_DATA=$(abspath $(ONNX_DATA)) cargo test --workspace --lib --bins --tests
-	$(MAKE) emulated TESTS="lib gpu_driver"
-	WEFT_CASE='$(BRIEF_CASES)' $(EMULATED) cargo test --package weft-cuda --test gpu_operators every_operator
+	$(MAKE) emulated OF=--workspace TESTS="lib gpu_driver"
+	WEFT_CASE='$(BRIEF_CASES)' $(EMULATED) cargo test --workspace --test gpu_operators every_operator
 	cargo build --release -p weft-cli
 	$(VENV)/bin/python tests/cli.py $(WEFT)
 	$(VENV)/bin/python tests/zoo_agreement.py $(WEFT) $(if $(filter 1,$(FULL)),--full)
@@ -40,8 +42,8 @@ test: $(VENV)/ready
 
 ## The tests that need a GPU, on one in software: `make emulated TESTS=gpu_driver` runs one of the test programs, `TESTS=lib` unit tests.
 emulated: $(VENV)/ready
-	$(if $(filter lib,$(TESTS)),$(EMULATED) cargo test --package weft-cuda --lib executable::)
-	$(if $(filter-out lib,$(TESTS)),$(EMULATED) cargo test --package weft-cuda $(patsubst %,--test %,$(filter-out lib,$(TESTS))))
+	$(if $(filter lib,$(TESTS)),$(EMULATED) cargo test $(OF) --lib executable::)
+	$(if $(filter-out lib,$(TESTS)),$(EMULATED) cargo test $(OF) $(patsubst %,--test %,$(filter-out lib,$(TESTS))))
 
 check: format lint test doc
 
