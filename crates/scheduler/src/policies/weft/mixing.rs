@@ -211,6 +211,9 @@ impl Mixing {
     fn recognise(&mut self, round: &Recurring, now: Time) -> bool {
         let is_it = |it: &Recognised| it.models == round.models && now.since(it.seen_at) <= KEPT;
         let is_new = !self.recognised.as_ref().is_some_and(is_it);
+        if is_new {
+            self.displaced = None;
+        }
         match &mut self.recognised {
             Some(recognised) if !is_new => recognised.seen_at = now,
             _ => {
