@@ -18,8 +18,6 @@ import urllib.request
 from servers import Server, free_port
 from summary import table
 
-TRIES = 20
-
 
 class Setting:
     """The binary, the models, and how they are asked."""
@@ -53,14 +51,10 @@ class Setting:
         command = [self.options.weft, "load", server.grpc, "--protocol", "grpc", "--seconds", seconds, "--warm-up", 0, "--connections", 8, "--json", "-", *arguments]
         if self.options.shared_memory:
             command.append("--shared-memory")
-        for _ in range(TRIES):
-            result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-            if result.returncode == 0:
-                return json.loads(result.stdout)
-            # Each model is asked once before a run, which an objective that does not hold refuses now and then.
-            if "refused" not in result.stderr:
-                break
-        raise RuntimeError(f"{' '.join(map(str, command))}: {result.stderr}")
+        result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        if result.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, command))}: {result.stderr}")
+        return json.loads(result.stdout)
 
     def of(self, name, *arguments):
         return ("--model", name, "--dimension", str(self.options.dimension), *arguments)

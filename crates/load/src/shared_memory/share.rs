@@ -15,6 +15,9 @@ use crate::error::LoadError;
 use crate::messages::Messages;
 use crate::prepare::DrawnModel;
 
+/// The highest priority that asks for no objective.
+const BEST_EFFORT: u64 = 2;
+
 /// What all requests in shared memory have.
 pub(crate) struct Shared {
     /// By model, by request.
@@ -74,8 +77,9 @@ async fn outputs_of(
     model: &DrawnModel,
 ) -> Result<Vec<(String, usize)>, LoadError> {
     let mut request = model.requests[0].clone();
-    // It is not part of the load: what it takes to find out is waited for.
+    // It is not part of the load: what it takes to find out is waited for, and no objective refuses it.
     request.parameters.timeout = None;
+    request.parameters.priority = BEST_EFFORT;
     let message = client.encoder().encode(&model.name, request)?;
     let outputs = client.infer(&message).await.map_err(|answer| LoadError::Server {
         what: format!("a request of model '{}'", model.name),

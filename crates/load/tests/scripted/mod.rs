@@ -56,6 +56,8 @@ pub(crate) enum Act {
     Shorten,
     /// Answers with this status.
     Refuse(u16),
+    /// Answers with this status who does not say that it may be late.
+    RefuseUrgent(u16),
     /// Answers in JSON, although it could do otherwise.
     Text,
     /// Never answers.
@@ -266,6 +268,9 @@ async fn infer(
         Act::Garble => echoed[3] ^= 1,
         Act::Shorten => echoed.truncate(8),
         Act::Refuse(status) => refused = Some(status),
+        Act::RefuseUrgent(status) => {
+            refused = (request.parameters.priority < 2).then_some(status);
+        }
         Act::Ignore => std::future::pending().await,
     }
     if let (Some(range), None) = (&range, refused) {

@@ -139,6 +139,17 @@ async fn servers_that_cannot_share_are_refused() {
     }
 }
 
+#[tokio::test]
+async fn an_objective_that_does_not_hold_keeps_nobody_from_finding_out_sizes() {
+    for protocol in PROTOCOLS {
+        let server = Server::sharing(Sharing::Here, |_| Act::RefuseUrgent(504));
+        let mut session = open(protocol, &server, at_rate(100.0)).await.unwrap();
+        let outcome = run(&mut session, 0.1).await;
+        let model = &outcome.models[0];
+        assert_eq!((model.answered, model.refused.count()), (0, model.due), "{protocol}");
+    }
+}
+
 /// What the server does with one request of many.
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
