@@ -3,7 +3,7 @@
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::thread::{self, Builder, JoinHandle, available_parallelism};
 
 use rustix::process::setpriority_process;
 
@@ -19,10 +19,25 @@ pub fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     Builder::new().name(name.into()).spawn(move || {
-        // Where that is refused, it works like any other thread.
-        let _ = setpriority_process(None, NICE);
+        step_back();
         work()
     })
+}
+
+/// Does some work on such a thread and waits for it: the caller goes on as what it was, and so do threads that it starts.
+pub(crate) fn wait_for<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = Builder::new().name(name.into()).spawn_scoped(scope, || {
+            step_back();
+            work()
+        })?;
+        Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+fn step_back() {
+    // Where that is refused, the thread works like any other.
+    let _ = setpriority_process(None, NICE);
 }
 
 /// How many such threads do something soonest where nobody is served.

@@ -37,7 +37,7 @@ pub(crate) enum Message {
     Prepared(PartitionId, Result<Ready, DeviceError>),
     Planned(Box<LayoutFound>),
     /// A mix is ready, and takes so long; or is not, or no more.
-    Regulated(MixId, Result<(Arc<ReadyMix>, Span), NoMix>),
+    Regulated(MixId, Result<(Arc<ReadyMix>, f64), NoMix>),
     Woken,
 }
 
@@ -245,13 +245,13 @@ impl Service {
             Message::Regulated(mix, ready) => {
                 // It may have been forgotten while it was regulated.
                 if let Some(known) = self.mixes.get_mut(&mix) {
-                    let latency = ready.map(|(ready, latency)| {
+                    let share = ready.map(|(ready, share)| {
                         *known = Mixed::Ready(ready);
-                        latency
+                        share
                     });
-                    self.react(Event::Regulated { mix, latency }, now, effects);
+                    self.react(Event::Regulated { mix, share }, now, effects);
                     // From now on it is not launched.
-                    if latency.is_err() {
+                    if share.is_err() {
                         effects.forgotten.extend(self.mixes.remove(&mix));
                     }
                 }

@@ -5,11 +5,13 @@ mod support;
 #[path = "support/watched_mix.rs"]
 mod watched_mix;
 
+use std::fs;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, getpriority_process};
 use weft_cpu::CpuDevice;
 use weft_device::{
     Device, DeviceDescription, DeviceError, LoadedModel, Mix, MixMember, MixSegment, Partition,
@@ -249,7 +251,8 @@ fn rounds_run_as_one_launch_once_they_are_regulated_and_schedules_are_kept() {
     assert!(served.engine.status().units == 2, "this takes two cores");
     served.rounds_until(|served| served.mixed() >= 10);
     let outcomes = served.outcomes();
-    assert!(matches!(outcomes[..], [MixOutcome::Faster { .. }]), "{outcomes:?}");
+    let us = Duration::from_micros;
+    assert_eq!(outcomes, [MixOutcome::Faster { latency: us(500), in_turns: us(1000) }]);
     let of: Models = served.models.iter().map(|model| (model.key, 1)).collect();
     assert_eq!(served.seen.outcomes.lock().unwrap()[0].0, of);
     {
@@ -271,6 +274,27 @@ fn rounds_run_as_one_launch_once_they_are_regulated_and_schedules_are_kept() {
     let again = Served::new(faster, kept.clone());
     again.rounds_until(|served| served.mixed() >= 3);
     assert!(kept.0.lock().unwrap().len() <= 2);
+}
+
+#[test]
+fn who_works_for_a_mix_that_is_served_does_not_step_back() {
+    let served = Served::new(faster, Arc::default());
+    served.rounds_until(|served| served.mixed() >= 1);
+    let own = getpriority_process(None).expect("it is told");
+    let mut workers = 0;
+    for thread in fs::read_dir("/proc/self/task").expect("there is one").flatten() {
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        // Another test's may have gone by now.
+        let id = thread.file_name().to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
+        if let Ok(nice) = getpriority_process(id)
+            && name.starts_with("weft-core-")
+        {
+            assert_eq!(nice, own, "{name}");
+            workers += 1;
+        }
+    }
+    // Those of the partition and those of the mix.
+    assert!(workers >= 4, "{workers}");
 }
 
 #[test]

@@ -40,8 +40,8 @@ pub enum Event {
     Regulated {
         /// The mix.
         mix: MixId,
-        /// How long it takes, or why it is not to be launched.
-        latency: Result<Span, NoMix>,
+        /// What it takes, as a share of what its batches take one after another, or why it is not to be launched.
+        share: Result<f64, NoMix>,
     },
     /// A time that was asked for has come.
     Woken,

@@ -32,7 +32,7 @@ const LEAST_FACTOR: f64 = 0.2;
 enum Happening {
     Ready(PartitionId, Vec<ModelId>),
     Planned(Box<LayoutFound>),
-    Regulated(MixId, Result<Span, NoMix>),
+    Regulated(MixId, Result<f64, NoMix>),
     Wake,
 }
 
@@ -187,9 +187,9 @@ impl<'a, O: Observer> Run<'a, O> {
                     }
                 }
                 Happening::Planned(found) => return Some((Event::Planned(found), now)),
-                Happening::Regulated(mix, latency) => {
+                Happening::Regulated(mix, share) => {
                     if self.mixes.make_ready(mix) {
-                        return Some((Event::Regulated { mix, latency }, now));
+                        return Some((Event::Regulated { mix, share }, now));
                     }
                 }
                 Happening::Wake => return Some((Event::Woken, now)),
@@ -344,10 +344,11 @@ impl<'a, O: Observer> Run<'a, O> {
             }
             Action::Regulate { mix, units, models, .. } => {
                 let known = self.world.mixes.iter().find(|known| known.models == models);
-                let latency = known.map(|known| known.latency).ok_or(NoMix::GainsNothing);
+                let share = known.map(|known| self.world.share_of(known, units.len()));
+                let share = share.ok_or(NoMix::GainsNothing);
                 let takes = known.map_or(self.world.planning, |known| known.regulation);
                 self.mixes.ask(mix, units, models);
-                self.queue.put(now + takes, Happening::Regulated(mix, latency));
+                self.queue.put(now + takes, Happening::Regulated(mix, share));
             }
             Action::Forget(mix) => self.mixes.forget(mix),
             Action::Refuse { request, why } => {

@@ -87,6 +87,14 @@ impl World {
         one == other || (group(one).is_some() && group(one) == group(other))
     }
 
+    /// What a mix takes on so many units, as a share of what its batches take one after another.
+    pub(crate) fn share_of(&self, mix: &SimulatedMix, units: u32) -> f64 {
+        let alone = |&(model, count): &(ModelId, u32)| {
+            self.models[model.index()].profile.latency(count, units).us()
+        };
+        mix.latency.us() / mix.models.iter().map(alone).sum::<f64>()
+    }
+
     /// The same device without its models.
     pub(crate) fn without_models(&self) -> Self {
         Self { models: Vec::new(), mixes: Vec::new(), ..*self }

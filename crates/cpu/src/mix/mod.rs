@@ -6,6 +6,7 @@ mod draft;
 mod ends;
 mod model;
 mod schedule;
+mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -13,11 +14,12 @@ use std::time::Instant;
 use weft_device::{CompiledMix, DeviceError, Mix, MixChunks, MixMember, MixSegment, UnitSet};
 use weft_ir::Value;
 
+use crate::PoolError;
 use crate::device::CpuDevice;
-use crate::{Pool, PoolError};
 use at_once::AtOnce;
 use model::{Kernels, MixedModel, RunningModel};
 use schedule::{Schedule, Stage};
+use workers::Workers;
 
 /// Timings of steps that a median is taken of.
 const TIMINGS: usize = 5;
@@ -28,7 +30,7 @@ pub(crate) struct CpuMix {
     cores: UnitSet,
     /// Each core by itself.
     units: Vec<UnitSet>,
-    pool: Pool,
+    workers: Workers,
     /// What tells its schedules from those of others.
     token: Arc<()>,
 }
@@ -80,9 +82,9 @@ impl CpuMix {
         let kernels = Kernels { isa, workers: cores.len(), choices };
         let models = models.iter().map(|member| MixedModel::new(member, &kernels));
         let models = models.collect::<Result<_, DeviceError>>()?;
-        let pool = Pool::new(cores.as_slice(), isa).map_err(failed)?;
+        let workers = Workers::new(cores.clone(), isa);
         let units = cores.iter().map(|core| UnitSet::from_iter([core])).collect();
-        Ok(Self { models, cores: cores.clone(), units, pool, token: Arc::new(()) })
+        Ok(Self { models, cores: cores.clone(), units, workers, token: Arc::new(()) })
     }
 
     /// The first worker of each segment calls `note` when it begins, and after each step of its model's plan; of parts of a
@@ -97,13 +99,14 @@ impl CpuMix {
         let Some(CompiledCpuMix { way, .. }) = own else {
             return Err(DeviceError::Failed("the schedule is of another mix".to_string()));
         };
+        let pool = self.workers.begin().map_err(failed)?;
         let mut models: Vec<Option<RunningModel<'_>>> = Vec::with_capacity(self.models.len());
         for (place, model) in self.models.iter_mut().enumerate() {
             models.push(way.runs(place).then(|| model.begin(way.parts(place))).transpose()?);
         }
         let start = Instant::now();
         match way {
-            Way::Scheduled(schedule) => schedule.run(&self.pool, |segment, worker| {
+            Way::Scheduled(schedule) => schedule.run(pool, |segment, worker| {
                 let model = models[segment.model].as_ref().expect("its schedule runs it");
                 let is_noted = segment.part.is_none_or(|part| part.number == 0);
                 let note = |mark| {
@@ -173,7 +176,7 @@ impl Mix for CpuMix {
 
     /// In other memory: what the mix has read and computed stays.
     fn run_alone(&mut self, model: usize, inputs: &[Value]) -> Result<Vec<Value>, DeviceError> {
-        self.models[model].run_alone(&self.pool, inputs)
+        self.models[model].run_alone(self.workers.begin().map_err(failed)?, inputs)
     }
 
     fn can_chunk(&self, model: usize, chunks: usize) -> bool {
@@ -228,7 +231,7 @@ impl Mix for CpuMix {
 
     /// Each with workers of its own on every core.
     fn at_once(&mut self) -> Result<CompiledMix, DeviceError> {
-        let at_once = AtOnce::new(self.models.len(), &self.cores, self.pool.isa());
+        let at_once = AtOnce::new(self.models.len(), &self.cores, self.workers.isa());
         Ok(self.compiled(Way::AtOnce(at_once.map_err(failed)?)))
     }
 

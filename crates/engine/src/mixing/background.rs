@@ -16,12 +16,11 @@ use super::known_schedules::{FoundSchedule, KnownSchedules};
 use super::memory::{MixMemory, MixShare, NoRoom};
 use super::ready_mix::ReadyMix;
 use crate::beside;
-use crate::clock::span;
 use crate::model::{EngineModel, ModelKey};
 use crate::profiling::inputs;
 use crate::regulation::{
-    RegulatedMix, RegulatedModel, Regulation, RegulationOptions, likeness, read_stages,
-    write_stages,
+    RegulatedMix, RegulatedModel, Regulation, RegulationError, RegulationOptions, Settling,
+    likeness, read_stages, write_stages,
 };
 use crate::service::{Generation, Message};
 use crate::shared::Shared;
@@ -32,15 +31,16 @@ const SEARCH_TIME: Duration = Duration::from_secs(1);
 /// How long a piece of work should take that is cut at will.
 const PIECE: Duration = Duration::from_millis(2);
 
-/// A piece that holds nobody up takes this share of the tightest objective at most; so many may take longer before it is given up.
+/// A piece takes this share of the tightest objective at most, unless others may be late for it; so many may take longer before
+/// it is given up.
 const SHARE_OF_OBJECTIVE: f64 = 0.5;
 const MAX_OVERLONG: usize = 4;
 
 /// After a piece the device is left alone for so many times as long, up to a limit, so that few requests find one under way.
 const REST_TIMES: u32 = 3;
-const LONGEST_REST: Duration = Duration::from_millis(100);
+const LONGEST_REST: Duration = Duration::from_secs(2);
 
-/// Rounds in which what was found takes turns with one model after another, and runs as requests have it.
+/// Rounds in which what was found takes turns with one model after another.
 const ROUNDS: usize = 3;
 
 /// A mix is faster than its models one after another by at least this share, or is of no use.
@@ -61,7 +61,8 @@ pub(crate) struct WantedMix {
 /// What came of a mix.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MixOutcome {
-    /// It takes so long, where its models take so long one after another.
+    /// It takes so long, where its models take so long one after another: medians of the same rounds, without copies of inputs and
+    /// outputs.
     Faster {
         /// By the schedule that was found.
         latency: Duration,
@@ -147,11 +148,11 @@ impl Mixer {
                 Err(Ended::NoRoom(no_room)) => (no_room.into(), Err(NoMix::NoRoom)),
                 Err(Ended::Failed(why)) => (MixOutcome::Failed(why), Err(NoMix::GainsNothing)),
                 Ok(None) => (MixOutcome::NotFaster, Err(NoMix::GainsNothing)),
-                Ok(Some((mix, share, latency))) => {
-                    let in_turns = Duration::from_secs_f64(mix.in_turns_us() / 1e6);
-                    let ready = ReadyMix::new((generation, wanted.mix), keys.clone(), mix, share);
-                    let outcome = MixOutcome::Faster { latency, in_turns };
-                    (outcome, Ok((Arc::new(ready), span(latency))))
+                Ok(Some((mix, memory))) => {
+                    let share = mix.latency_us() / mix.in_turns_us();
+                    let (latency, in_turns) = (time(mix.latency_us()), time(mix.in_turns_us()));
+                    let ready = ReadyMix::new((generation, wanted.mix), keys.clone(), mix, memory);
+                    (MixOutcome::Faster { latency, in_turns }, Ok((Arc::new(ready), share)))
                 }
             };
             if let Some(shared) = shared.upgrade() {
@@ -163,8 +164,10 @@ impl Mixer {
                 shared.let_go_if_too_large(&ready);
             }
         };
+        // It does not step back: who works for a mix begins here, and would step back with it for as long as the mix is served.
+        let start = || thread::Builder::new().name("weft-regulate".into()).spawn(work);
         // Without a thread every batch runs by itself.
-        if self.schedules.is_none() || beside::spawn("weft-regulate", work).is_err() {
+        if self.schedules.is_none() || start().is_err() {
             refuse(Err(NoMix::GainsNothing));
         }
     }
@@ -177,9 +180,49 @@ struct Session<'a> {
     wanted: &'a WantedMix,
 }
 
+/// What goes on piece by piece.
+trait Piecewise: Send {
+    /// Whether the next piece uses the device.
+    fn needs_device(&self) -> bool;
+
+    /// What it takes of the device's memory at present.
+    fn memory_bytes(&self) -> u64;
+
+    /// Does the next piece; whether there is another.
+    fn advance(&mut self) -> Result<bool, RegulationError>;
+}
+
+impl Piecewise for Regulation {
+    fn needs_device(&self) -> bool {
+        self.needs_device()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    fn advance(&mut self) -> Result<bool, RegulationError> {
+        self.advance()
+    }
+}
+
+impl Piecewise for Settling {
+    fn needs_device(&self) -> bool {
+        self.needs_device()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    fn advance(&mut self) -> Result<bool, RegulationError> {
+        self.advance()
+    }
+}
+
 impl Session<'_> {
-    /// The mix, its share of the memory, and how long it takes as requests have it, where that is worth anything.
-    fn run(&self) -> Result<Option<(RegulatedMix, MixShare, Duration)>, Ended> {
+    /// The mix and its share of the memory, where it is worth anything.
+    fn run(&self) -> Result<Option<(RegulatedMix, MixShare)>, Ended> {
         let schedules = self.mixer.schedules.as_deref().ok_or(Ended::Unwanted)?;
         let members = self.members()?;
         let mut batches = Vec::with_capacity(members.len());
@@ -190,21 +233,21 @@ impl Session<'_> {
         let all = self.mixer.units.as_slice();
         let units: UnitSet = self.wanted.units.iter().map(|unit| all[unit as usize]).collect();
         let none = || Err(DeviceError::Failed("the device has no mixes".into()));
-        let mix = self.mixer.device.mix(&members, &units).unwrap_or_else(none)?;
-        let mut pieces = Pieces::of(self.mixer.memory.share());
+        let plan = || self.mixer.device.mix(&members, &units).unwrap_or_else(none);
+        let mix = beside::wait_for("weft-regulate", plan)??;
+        let mut pieces = Pieces { share: self.mixer.memory.share(), overlong: 0 };
         pieces.share.set(mix.memory_bytes() as u64)?;
-        let named = |((model, count), inputs): (&(EngineModel, u32), &Vec<_>)| RegulatedModel {
+        let named = |((model, count), inputs): (&(EngineModel, u32), Vec<_>)| RegulatedModel {
             name: format!("{} b{count}", model.loaded.name()),
-            inputs: inputs.clone(),
+            inputs,
         };
-        let models = self.wanted.models.iter().zip(&batches).map(named).collect();
-        let (time, strategy) = (SEARCH_TIME, Strategy::Descents);
-        let options = RegulationOptions { time, strategy, piece: PIECE };
+        let models = self.wanted.models.iter().zip(batches).map(named).collect();
+        let (time_for_search, strategy) = (SEARCH_TIME, Strategy::Descents);
+        let options = RegulationOptions { time: time_for_search, strategy, piece: PIECE };
         let mut regulation = Regulation::new(mix, models, options)?;
         let likeness = likeness(&members);
         while regulation.timed().is_none() {
-            self.piece(&mut pieces, || regulation.advance())??;
-            pieces.share.set(regulation.memory_bytes())?;
+            self.go_on(&mut regulation, &mut pieces)?;
         }
         if let Some(stages) = schedules.known(&likeness, regulation.unit_count())
             && let Some(timed) = regulation.timed()
@@ -213,38 +256,30 @@ impl Session<'_> {
         {
             regulation.offer(stages);
         }
-        while match regulation.needs_device() {
-            true => self.piece(&mut pieces, || regulation.advance())??,
-            false => regulation.advance()?,
-        } {
-            pieces.share.set(regulation.memory_bytes())?;
-        }
+        while self.go_on(&mut regulation, &mut pieces)? {}
         let unit_count = regulation.unit_count();
         let mut settling = regulation.settle(ROUNDS)?;
-        while match settling.needs_device() {
-            true => self.piece(&mut pieces, || settling.advance())??,
-            false => settling.advance()?,
-        } {
-            pieces.share.set(settling.memory_bytes())?;
-        }
-        pieces.share.set(settling.memory_bytes())?;
-        let mut found = settling.finish()?;
+        while self.go_on(&mut settling, &mut pieces)? {}
+        let found = settling.finish()?;
         if found.latency_us() > found.in_turns_us() * (1.0 - LEAST_GAIN) {
             return Ok(None);
         }
-        let mut took = Vec::with_capacity(ROUNDS);
-        for _ in 0..ROUNDS {
-            self.piece(&mut pieces, || found.run(&batches).map(drop))??;
-            took.push(pieces.last);
-        }
-        took.sort_unstable();
         if !found.is_known() {
-            let us = |us: f64| Duration::from_secs_f64(us / 1e6);
-            let (time, in_turns) = (us(found.schedule_us()), us(found.in_turns_us()));
             let stages = write_stages(found.stages(), found.timed());
+            let (time, in_turns) = (time(found.schedule_us()), time(found.in_turns_us()));
             schedules.keep(&likeness, unit_count, &FoundSchedule { stages, time, in_turns });
         }
-        Ok(Some((found, pieces.share, took[ROUNDS / 2])))
+        Ok(Some((found, pieces.share)))
+    }
+
+    /// Does the next piece of some work; whether there is another.
+    fn go_on(&self, work: &mut impl Piecewise, pieces: &mut Pieces) -> Result<bool, Ended> {
+        let has_more = match work.needs_device() {
+            true => self.piece(pieces, || work.advance())?,
+            false => beside::wait_for("weft-regulate", || work.advance())?,
+        };
+        pieces.share.set(work.memory_bytes())?;
+        Ok(has_more?)
     }
 
     fn members(&self) -> Result<Vec<MixMember>, Ended> {
@@ -274,8 +309,7 @@ impl Session<'_> {
         let tightest = shared.services().tightest_objective().filter(|_| !self.wanted.may_hold_up);
         drop(shared);
         thread::sleep((took * REST_TIMES).min(LONGEST_REST));
-        pieces.last = took;
-        pieces.count(tightest.map(|tightest| tightest.mul_f64(SHARE_OF_OBJECTIVE)))?;
+        pieces.count(took, tightest.map(|tightest| tightest.mul_f64(SHARE_OF_OBJECTIVE)))?;
         Ok(done)
     }
 }
@@ -284,21 +318,20 @@ fn of_batch(model: &EngineModel, count: u32) -> Dimensions {
     Dimensions { batch: count as usize, ..model.dimensions.clone() }
 }
 
-/// Pieces of work that were done, and what the mix takes by them.
+fn time(us: f64) -> Duration {
+    Duration::from_secs_f64(us / 1e6)
+}
+
+/// What the mix takes by the pieces of work that were done, and how many of these took longer than they may.
 struct Pieces {
     share: MixShare,
-    last: Duration,
     overlong: usize,
 }
 
 impl Pieces {
-    fn of(share: MixShare) -> Self {
-        Self { share, last: Duration::ZERO, overlong: 0 }
-    }
-
-    /// Counts the last one; an error where too many took longer than they may.
-    fn count(&mut self, longest: Option<Duration>) -> Result<(), Ended> {
-        let Some(longest) = longest.filter(|&longest| self.last > longest) else { return Ok(()) };
+    /// Counts one; an error where too many took too long.
+    fn count(&mut self, took: Duration, longest: Option<Duration>) -> Result<(), Ended> {
+        let Some(longest) = longest.filter(|&longest| took > longest) else { return Ok(()) };
         self.overlong += 1;
         if self.overlong <= MAX_OVERLONG {
             return Ok(());
@@ -306,7 +339,7 @@ impl Pieces {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         Err(Ended::Failed(format!(
             "it holds up what is served: a piece of work took {:.1} ms, and {:.1} ms are half of the tightest objective",
-            ms(self.last),
+            ms(took),
             ms(longest)
         )))
     }

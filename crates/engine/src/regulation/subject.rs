@@ -106,7 +106,8 @@ fn mix_steps(steps: &[LockedStep]) -> Vec<MixStep> {
     steps.iter().map(step).collect()
 }
 
-/// How far a result is from what is expected, relative to that; no number where they cannot be compared.
+/// How far a result is from what is expected, relative to that; no number where they cannot be compared. What is no number in both
+/// is equal.
 fn difference(expected: &Value, actual: &Value) -> f64 {
     if expected == actual {
         return 0.0;
@@ -119,8 +120,12 @@ fn difference(expected: &Value, actual: &Value) -> f64 {
         return f64::NAN;
     }
     let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>().sqrt();
-    let off = norm(&mut expected.iter().zip(&actual).map(|(a, b)| a - b));
-    off / norm(&mut expected.iter().copied())
+    let is_equal = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+    let off = |(&a, &b): (&f64, &f64)| if is_equal(a, b) { 0.0 } else { a - b };
+    match norm(&mut expected.iter().zip(&actual).map(off)) {
+        0.0 => 0.0,
+        off => off / norm(&mut expected.iter().copied().filter(|x| x.is_finite())),
+    }
 }
 
 #[cfg(test)]
@@ -138,5 +143,13 @@ mod tests {
         assert_eq!(difference(&value(&[3.0, 4.0]), &value(&[3.0, 3.0])), 0.2);
         assert!(difference(&value(&[1.0]), &value(&[1.0, 1.0])).is_nan());
         assert!(difference(&value(&[1.0]), &value(&[f32::NAN])).is_nan());
+        assert!(difference(&value(&[f32::NAN]), &value(&[1.0])).is_nan());
+        let odd = [f32::NAN, f32::INFINITY];
+        assert_eq!(difference(&value(&[odd[0], odd[1], 4.0]), &value(&[odd[0], odd[1], 4.0])), 0.0);
+        assert_eq!(
+            difference(&value(&[odd[0], odd[1], 4.0]), &value(&[odd[0], odd[1], 3.0])),
+            0.25
+        );
+        assert_eq!(difference(&value(&[1.0]), &value(&[f32::INFINITY])), f64::INFINITY);
     }
 }

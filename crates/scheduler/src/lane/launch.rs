@@ -67,6 +67,7 @@ impl Lane {
         self.best_effort.set_aside_what_is_owed(latency);
         if let Some(cost) = self.best_effort.set_aside
             && !self.has_paused()
+            && !self.owes_a_mix(now, latency)
             && self.agenda.can_wait(Outlook::from(now, 0.0), cost)
         {
             return self.launch_best_effort(now, latency);

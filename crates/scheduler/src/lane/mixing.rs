@@ -22,12 +22,12 @@ use crate::time::{Span, Time};
 /// A mix saves at least this share of the time of its batches, or is not worth that the first of them wait for the last.
 const LEAST_GAIN: f64 = 0.02;
 
-/// How long a mix takes.
+/// How long a mix takes: what is known of its batches is known of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MixLatency {
-    /// As predicted.
-    pub duration: Span,
-    /// How far durations stray from that: their standard deviation, as a share.
+    /// Of the time that its batches take one after another.
+    pub share: f64,
+    /// How far durations stray from that: their standard deviation, as a share. It is no less than that of the models.
     pub spread: f64,
 }
 
@@ -82,7 +82,7 @@ impl Lane {
     /// Until when the lane waits for requests of a mix that are still to come, where it does.
     pub fn gathers_until(&self, now: Time, latency: &impl BatchLatency) -> Option<Time> {
         let mixing = self.mixing_now()?;
-        let cost = mixing.cost(latency)?;
+        let cost = self.cost_of_mix(mixing, latency)?;
         let (mut waiting, mut is_whole) = (Vec::with_capacity(mixing.parts.len()), true);
         for &(place, count) in &mixing.parts {
             let there = self.count_of_first(place);
@@ -99,9 +99,7 @@ impl Lane {
         if is_whole || !(waiting.contains(&0) || is_counted_on) {
             return None;
         }
-        let apart =
-            mixing.parts.iter().map(|&(place, count)| latency.of(self.queues[place].model, count));
-        let gained = apart.fold(Span::ZERO, |all, one| all + one).saturating_sub(cost.duration);
+        let gained = self.apart(mixing, latency).saturating_sub(cost.duration);
         let wait = until.since(now);
         let can_be_whole = until > now && self.may_still_come(mixing, now);
         let [now, then] = [now, until].map(|at| Outlook::from(at, 0.0));
@@ -136,7 +134,7 @@ impl Lane {
         if !can_mix || count > most(place) || !is_promised {
             return None;
         }
-        let end = self.end_of_round(mixing, Some(newcomer), now, latency)?;
+        let end = self.end_of_round(mixing, Some(newcomer), self.begin(now), now, latency)?;
         let mut after = end;
         let keeps = |(index, batch): (usize, &Upcoming)| {
             let outlook = match is_in_it(index) {
@@ -174,7 +172,7 @@ impl Lane {
         now: Time,
         latency: &impl BatchLatency,
     ) -> bool {
-        let end = self.end_of_round(mixing, Some(newcomer), now, latency);
+        let end = self.end_of_round(mixing, Some(newcomer), self.begin(now), now, latency);
         let Some(end) = end else { return false };
         let will_be_in_time = |&(place, _): &(usize, u32)| {
             let Queue { model, slo, .. } = &self.queues[place];
@@ -210,11 +208,12 @@ impl Lane {
         mixing.parts.iter().filter_map(first).map(|request| request.arrived).min()
     }
 
-    /// When a round ends that runs as a mix, with one more request if that is a part of it; `None` where there is no such mix.
+    /// When a round ends that runs as a mix, as soon as it can from some instant on, with one more request if that is a part of it; `None` where there is no such mix.
     fn end_of_round(
         &self,
         mixing: &Mixing,
         newcomer: Option<&Newcomer>,
+        begin: Outlook,
         now: Time,
         latency: &impl BatchLatency,
     ) -> Option<Outlook> {
@@ -222,9 +221,8 @@ impl Lane {
             true => now,
             false => self.since(mixing).unwrap_or(now) + mixing.lag,
         };
-        let begin = self.begin(now);
         let wait = complete_at.since(begin.at);
-        Some(begin.later(wait).then(mixing.cost(latency)?))
+        Some(begin.later(wait).then(self.cost_of_mix(mixing, latency)?))
     }
 
     /// Where one runs who is none of a round that was taken in as a mix: after all of it. `None` where there is no such round.
@@ -236,7 +234,7 @@ impl Lane {
     ) -> Option<(Outlook, Spot)> {
         let mixing = self.mixing_now()?;
         let is_mix = self.is_whole(mixing, None) || self.may_still_come(mixing, now);
-        let round = self.end_of_round(mixing, None, now, latency)?;
+        let round = self.end_of_round(mixing, None, self.begin(now), now, latency)?;
         if !is_mix || !self.counts_on(mixing, self.begin(now), round) {
             return None;
         }
@@ -263,6 +261,15 @@ impl Lane {
         })
     }
 
+    /// Whether someone who waits relies on the mix to be in time.
+    pub(super) fn owes_a_mix(&self, now: Time, latency: &impl BatchLatency) -> bool {
+        let begin = Outlook::from(now, 0.0);
+        self.mixing_now().is_some_and(|mixing| {
+            let end = self.end_of_round(mixing, None, begin, now, latency);
+            end.is_some_and(|end| self.counts_on(mixing, begin, end))
+        })
+    }
+
     /// Whether a batch of the agenda would run as part of the mix: the first of each of its models.
     fn is_in(&self, mixing: &Mixing, index: usize) -> bool {
         let place = self.agenda.upcoming[index].place;
@@ -274,7 +281,7 @@ impl Lane {
     /// counts on it.
     pub(super) fn mix_next(&self, now: Time, latency: &impl BatchLatency) -> Option<MixNext> {
         let mixing = self.mixing_now()?;
-        let cost = mixing.cost(latency)?;
+        let cost = self.cost_of_mix(mixing, latency)?;
         let whole = |&(place, count): &(usize, u32)| {
             let index = self.first_of(place)?;
             (self.agenda.upcoming[index].count == count).then_some(index)
@@ -283,8 +290,9 @@ impl Lane {
         let apart = batches.iter().map(|&index| self.agenda.upcoming[index].cost.duration);
         let apart = apart.fold(Span::ZERO, |all, one| all + one);
         let begin = Outlook::from(now, 0.0);
-        let is_better = (batches.contains(&0) || self.counts_on(mixing, begin, begin.then(cost)))
-            && cost.duration < apart * (1.0 - LEAST_GAIN)
+        let gains = batches.contains(&0) && cost.duration < apart * (1.0 - LEAST_GAIN);
+        // Who was promised to be answered as part of it is, whatever else it gains.
+        let is_better = (gains || self.counts_on(mixing, begin, begin.then(cost)))
             && self.agenda.tolerates_together(begin, begin, &batches, cost);
         is_better.then_some(MixNext { mix: mixing.mix, batches, cost, apart })
     }
@@ -325,6 +333,20 @@ impl Lane {
         Batch { model, mix: Some(mix), requests, expected }
     }
 
+    /// How long the batches of a mix take one after another.
+    fn apart(&self, mixing: &Mixing, latency: &impl BatchLatency) -> Span {
+        let alone = |&(place, count): &(usize, u32)| latency.of(self.queues[place].model, count);
+        mixing.parts.iter().map(alone).fold(Span::ZERO, |all, one| all + one)
+    }
+
+    fn cost_of_mix(&self, mixing: &Mixing, latency: &impl BatchLatency) -> Option<Cost> {
+        let MixLatency { share, spread } = latency.of_mix(mixing.mix)?;
+        let of_models =
+            mixing.parts.iter().map(|(place, _)| latency.spread(self.queues[*place].model));
+        let spread = of_models.fold(spread, f64::max);
+        Some(Cost::new(self.apart(mixing, latency) * share, spread))
+    }
+
     /// How many requests the first batch of a queue has.
     fn count_of_first(&self, place: usize) -> u32 {
         self.first_of(place).map_or(0, |index| self.agenda.upcoming[index].count)
@@ -340,11 +362,6 @@ impl Mixing {
     /// Whether one who came at this instant may be of a round of which another came apart.
     fn is_broken(&self, arrived: Time) -> bool {
         self.apart_at.is_some_and(|apart_at| arrived <= apart_at + self.lag)
-    }
-
-    fn cost(&self, latency: &impl BatchLatency) -> Option<Cost> {
-        let MixLatency { duration, spread } = latency.of_mix(self.mix)?;
-        Some(Cost::new(duration, spread))
     }
 }
 

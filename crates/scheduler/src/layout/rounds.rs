@@ -16,8 +16,8 @@ pub struct RoundLoad {
     pub lag: Span,
     /// From the beginning of a round to that of the next, as it was of late; at least one.
     pub periods: Vec<Span>,
-    /// How long a round takes as a mix on all units, where that is known.
-    pub mixed: Option<Span>,
+    /// What a round takes as a mix on all units, as a share of what its batches take one after another, where that is known.
+    pub mixed: Option<f64>,
 }
 
 impl RoundLoad {
@@ -48,7 +48,7 @@ impl RoundLoad {
     pub(super) fn mix_on(&self, partition: PartitionId) -> Option<ReadyMix> {
         let (models, lag) = (self.models.clone(), self.lag);
         let mix = LaneMix { mix: MixId(0), models, lag, can_be_counted_on: true };
-        Some(ReadyMix { mix, partition, latency: self.mixed? })
+        Some(ReadyMix { mix, partition, share: self.mixed? })
     }
 }
 

@@ -13,8 +13,8 @@ pub struct ReadyMix {
     pub mix: LaneMix,
     /// Where it runs.
     pub partition: PartitionId,
-    /// How long it took when it was regulated.
-    pub latency: Span,
+    /// What it took when it was regulated, as a share of what its batches took one after another.
+    pub share: f64,
 }
 
 /// How requests of a mix's models were run since the last look.
@@ -50,7 +50,7 @@ impl ServedMix {
         self.learned.doubt(ITSELF);
     }
 
-    /// What was learned: a factor on how long it took when it was regulated.
+    /// What was learned: a factor on its share of what its batches take.
     pub(super) fn correction(&self) -> f64 {
         self.learned.correction(ITSELF)
     }
@@ -62,7 +62,7 @@ impl ServedMix {
     /// How long it takes by what is known now.
     pub(super) fn latency(&self) -> MixLatency {
         MixLatency {
-            duration: self.ready.latency * self.correction(),
+            share: self.ready.share * self.correction(),
             spread: self.learned.spread(ITSELF),
         }
     }
@@ -104,7 +104,7 @@ mod tests {
             let models = vec![(ModelId(0), 1), (ModelId(1), 1)];
             let (mix, lag) = (MixId(id), Span::from_us(50.0));
             let mix = LaneMix { mix, models, lag, can_be_counted_on: false };
-            Some(ReadyMix { mix, partition: PartitionId(0), latency: Span::from_us(900.0) })
+            Some(ReadyMix { mix, partition: PartitionId(0), share: 0.75 })
         };
         let is_about = |serving: &Serving, expected: f64| {
             let correction = serving.mix_correction(MixId(1));
@@ -113,10 +113,11 @@ mod tests {
         serving.set_mix(ready(1));
         for _ in 0..500 {
             let mix = serving.mix.as_mut().expect("it was set");
-            let prediction = mix.prediction(mix.latency().duration);
-            mix.observe(prediction, Span::from_us(1200.0));
+            let apart = Span::from_us(1200.0);
+            let prediction = mix.prediction(apart * mix.latency().share);
+            mix.observe(prediction, apart);
         }
-        let learned = 1200.0 / 900.0;
+        let learned = 1.0 / 0.75;
         is_about(&serving, learned);
         serving.set_mix(None);
         is_about(&serving, learned);

@@ -163,7 +163,7 @@ impl Serving {
         self.resting.iter_mut().for_each(ServedMix::doubt);
     }
 
-    /// What was learned of a mix that is launched, or was until of late: a factor on how long it took when it was regulated.
+    /// What was learned of a mix that is launched, or was until of late: a factor on its share of what its batches take.
     pub fn mix_correction(&self, mix: MixId) -> f64 {
         let known = self.mix.iter().chain(&self.resting).find(|known| known.id() == mix);
         known.map_or(1.0, ServedMix::correction)

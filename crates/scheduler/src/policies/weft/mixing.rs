@@ -90,7 +90,7 @@ struct Known {
     seen_at: Time,
     /// Of the requests of its models, the share that runs as the mix, of late; `None` where it is not used.
     used: Option<f64>,
-    /// What was learned of how long it takes: a factor, which is doubted after each so long without use.
+    /// What was learned of its share of the time: a factor, which is doubted after each so long without use.
     correction: f64,
     idle_since: Time,
     /// Until when it is not to be used.
@@ -98,8 +98,8 @@ struct Known {
 }
 
 impl Known {
-    /// How long the mix took when it was regulated, where it is ready and may be used.
-    fn usable(&self) -> Option<Span> {
+    /// What the mix took of its batches' time when it was regulated, where it is ready and may be used.
+    fn usable(&self) -> Option<f64> {
         self.load.mixed.filter(|_| self.rests_until.is_none())
     }
 
@@ -295,16 +295,16 @@ impl Mixing {
     pub(super) fn regulated(
         &mut self,
         mix: MixId,
-        latency: Result<Span, NoMix>,
+        share: Result<f64, NoMix>,
         present: &[ServingPartition],
         now: Time,
         serving: &mut Serving,
     ) -> bool {
         let Some(mut known) = self.known.take_if(|known| known.mix == mix) else { return false };
         let displaced = self.displaced.take();
-        match latency {
-            Ok(latency) => {
-                known.load.mixed = Some(latency);
+        match share {
+            Ok(share) => {
+                known.load.mixed = Some(share);
                 self.known = Some(known);
                 self.begin(present, serving);
                 true
@@ -331,11 +331,11 @@ impl Mixing {
     pub(super) fn begin(&mut self, present: &[ServingPartition], serving: &mut Serving) {
         let Some(known) = &mut self.known else { return };
         let ready = match (present, known.usable()) {
-            ([whole], Some(latency)) => {
+            ([whole], Some(share)) => {
                 let RoundLoad { models, lag, .. } = known.load.clone();
                 let (mix, lag) = (known.mix, allowed(lag));
                 let mix = LaneMix { mix, models, lag, can_be_counted_on: true };
-                Some(ReadyMix { mix, partition: whole.id, latency })
+                Some(ReadyMix { mix, partition: whole.id, share })
             }
             _ => None,
         };

@@ -55,9 +55,9 @@ impl Served {
         actions
     }
 
-    fn regulated(&mut self, mix: u32, us: Result<f64, NoMix>, at_s: f64) -> bool {
+    fn regulated(&mut self, mix: u32, share: Result<f64, NoMix>, at_s: f64) -> bool {
         let (present, serving) = (&self.present, &mut self.serving);
-        self.mixing.regulated(MixId(mix), us.map(Span::from_us), present, at(at_s * 1e3), serving)
+        self.mixing.regulated(MixId(mix), share, present, at(at_s * 1e3), serving)
     }
 }
 
@@ -93,9 +93,9 @@ fn what_gains_nothing_is_regulated_once() {
     // Another one is another matter.
     let second = served.come(&[(1, 0.0), (2, 0.0)], 30.0, 33.0);
     assert_eq!(asked(&second), [(2, vec![1, 2])]);
-    assert!(served.regulated(2, Ok(900.0), 33.0));
+    assert!(served.regulated(2, Ok(0.6), 33.0));
     let mixed = served.mixing.load(at(33e3)).and_then(|load| load.mixed);
-    assert_eq!(mixed, Some(Span::from_us(900.0)));
+    assert_eq!(mixed, Some(0.6));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn what_recurs_no_more_is_dropped() {
         let mut served = Served::new(3);
         served.present.truncate(partitions);
         assert_eq!(served.come(&TOGETHER, 0.0, 2.0).len(), 1);
-        assert!(served.regulated(0, Ok(900.0), 2.0));
+        assert!(served.regulated(0, Ok(0.6), 2.0));
         assert_eq!(served.come(&TOGETHER, 2.0, 3.0), []);
         assert_eq!(served.come(&others, 3.0, 7.9), [], "{others:?}");
         assert_eq!(served.come(&others, 7.9, 8.1), [Action::Forget(MixId(0))], "{others:?}");
@@ -123,7 +123,7 @@ fn what_recurs_no_more_is_dropped() {
 fn a_round_that_grows_is_another_mix() {
     let mut served = Served::new(3);
     assert_eq!(asked(&served.come(&TOGETHER, 0.0, 2.0)), [(0, vec![0, 1])]);
-    assert!(served.regulated(0, Ok(900.0), 2.0));
+    assert!(served.regulated(0, Ok(0.6), 2.0));
     let grown = served.come(&[(0, 0.0), (1, 0.1), (2, 0.2)], 2.0, 4.0);
     assert_eq!(grown[0], Action::Forget(MixId(0)));
     assert_eq!(asked(&grown[1..]), [(1, vec![0, 1, 2])]);
@@ -138,7 +138,7 @@ fn what_is_regulated_while_its_rounds_end_is_asked_for_no_more() {
     let over = served.come(&[(0, 0.0), (0, 3.0), (1, 6.0)], 6.9, 7.1);
     assert_eq!(over, [Action::Forget(MixId(0))]);
     assert_eq!(served.mixing.load(at(7.1e3)), None);
-    assert!(!served.regulated(0, Ok(900.0), 7.2), "it comes too late");
+    assert!(!served.regulated(0, Ok(0.6), 7.2), "it comes too late");
     assert_eq!(served.mixing.load(at(7.2e3)), None);
 }
 
@@ -149,7 +149,7 @@ fn a_mix_without_room_is_asked_for_again_a_minute_later() {
         let mut served = Served::new(2);
         assert_eq!(asked(&served.come(&TOGETHER, 0.0, 2.0)), [(0, vec![0, 1])]);
         if was_ready {
-            assert!(served.regulated(0, Ok(900.0), 2.0));
+            assert!(served.regulated(0, Ok(0.6), 2.0));
             assert!(served.mixing.load(at(2e3)).is_some_and(|load| load.mixed.is_some()));
         }
         assert_eq!(served.regulated(0, Err(NoMix::NoRoom), 2.0), was_ready);
@@ -167,14 +167,14 @@ fn a_larger_round_that_gains_nothing_leaves_the_mix_of_its_part() {
     for was_of_use in [true, false] {
         let mut served = Served::new(3);
         assert_eq!(asked(&served.come(&TOGETHER, 0.0, 2.0)), [(0, vec![0, 1])]);
-        let latency = if was_of_use { Ok(900.0) } else { Err(NoMix::GainsNothing) };
-        assert_eq!(served.regulated(0, latency, 2.0), was_of_use);
+        let share = if was_of_use { Ok(0.6) } else { Err(NoMix::GainsNothing) };
+        assert_eq!(served.regulated(0, share, 2.0), was_of_use);
         assert_eq!(asked(&served.come(&three, 2.0, 4.0)), [(1, vec![0, 1, 2])]);
         assert!(!served.regulated(1, Err(NoMix::GainsNothing), 4.0));
         let again = asked(&served.come(&three, 4.0, 6.0));
         if was_of_use {
             assert_eq!(again, [(2, vec![0, 1])]);
-            assert!(served.regulated(2, Ok(900.0), 6.0));
+            assert!(served.regulated(2, Ok(0.6), 6.0));
         } else {
             assert_eq!(again, []);
         }

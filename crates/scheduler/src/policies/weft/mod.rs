@@ -273,9 +273,9 @@ impl Policy for Weft {
                 // The present layout goes on; the next change of load brings another search.
                 self.next = None;
             }
-            Event::Regulated { mix, latency } => {
+            Event::Regulated { mix, share } => {
                 let (present, serving) = (&self.present, &mut self.serving);
-                self.is_review_due |= self.mixing.regulated(mix, latency, present, now, serving);
+                self.is_review_due |= self.mixing.regulated(mix, share, present, now, serving);
             }
             Event::Woken => self.serving.wake(now, actions),
         }
