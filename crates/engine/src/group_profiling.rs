@@ -10,8 +10,9 @@ use weft_ir::{Dimensions, Value};
 use weft_scheduler::{Profile, ProfilePoint};
 
 use crate::beside;
+use crate::moments::{FEWEST_MOMENTS, Moments};
 use crate::profiling::{
-    LONGEST_RUN, Profiling, ProfilingError, dram_bytes, inputs, median_run, span,
+    LONGEST_RUN, Profiling, ProfilingError, dram_bytes, first_pass_share, inputs, median_run, span,
 };
 use crate::seat::Seat;
 
@@ -42,23 +43,35 @@ pub fn measure_group(
         let report = alone.report();
         let seats = seats(&*partition, members, &shapes, most)?;
         memory_bytes = memory_bytes.max(seats[0].group.memory_bytes());
+        let time = profiling.time_per_case / FEWEST_MOMENTS as u32;
+        let timed = |count| median_run(|| run(&seats, &inputs, count), time);
+        let mut cases: Vec<(usize, Moments)> = Vec::new();
         for (place, count) in counts.clone().into_iter().enumerate() {
-            let latency = median_run(|| run(&seats, &inputs, count), profiling.time_per_case)?;
-            points.push(ProfilePoint {
-                batch: count as u32,
-                units: unit_count as u32,
-                latency: span(latency),
-                dram_bytes: dram_bytes(report) * count as f64,
-            });
+            let mut moments = Moments::default();
+            moments.push(timed(count)?);
+            let is_long = moments.shortest() > Some(LONGEST_RUN);
+            cases.push((count, moments));
             let done = round * counts.len() + place + 1;
-            progress(done as f64 / (unit_counts.len() * counts.len()) as f64);
+            progress(first_pass_share(done, unit_counts.len() * counts.len()));
             // Fewer units come first and take longest, so that what is left out there is left out everywhere.
-            if latency > LONGEST_RUN {
+            if is_long {
                 counts.truncate(place + 1);
                 break;
             }
         }
+        while cases.iter().any(|(_, moments)| moments.is_open()) {
+            for (count, moments) in cases.iter_mut().filter(|(_, moments)| moments.is_open()) {
+                moments.push(timed(*count)?);
+            }
+        }
+        points.extend(cases.iter().map(|(count, moments)| ProfilePoint {
+            batch: *count as u32,
+            units: unit_count as u32,
+            latency: span(moments.shortest().unwrap_or_default()),
+            dram_bytes: dram_bytes(report) * *count as f64,
+        }));
     }
+    progress(1.0);
     points.retain(|point| counts.contains(&(point.batch as usize)));
     Ok(Profile::new(&points, memory_bytes as u64)?)
 }

@@ -9,6 +9,7 @@ mod execution;
 mod group_profiling;
 mod mixing;
 mod model;
+mod moments;
 mod observer;
 mod preparing;
 mod profiling;

@@ -9,6 +9,8 @@ use weft_device::{
 use weft_ir::{DataType, Dimensions, GraphError, OperatorError, Tensor, Value};
 use weft_scheduler::{Profile, ProfileError, ProfilePoint, Span};
 
+use crate::moments::{FEWEST_MOMENTS, Moments};
+
 /// No larger batch is measured past a run that takes so long.
 pub(crate) const LONGEST_RUN: Duration = Duration::from_secs(1);
 
@@ -42,7 +44,16 @@ pub enum ProfilingError {
     Profile(#[from] ProfileError),
 }
 
-/// Measures a model at every power of two of units and of the batch. `progress` is told the share that is done.
+/// A batch on so many units.
+struct Case {
+    units: usize,
+    batch: usize,
+    moments: Moments,
+    dram_bytes: f64,
+}
+
+/// Measures a model at every power of two of units and of the batch. All of these have their turns again and again, until what each
+/// takes is known whatever else disturbed it for a moment. `progress` is told the share that is done.
 pub fn measure(
     device: &dyn Device,
     model: &dyn LoadedModel,
@@ -51,35 +62,54 @@ pub fn measure(
 ) -> Result<Profile, ProfilingError> {
     let unit_counts = bucket_sizes(profiling.units.len());
     let mut batches = bucket_sizes(profiling.largest_batch as usize);
-    let mut points: Vec<ProfilePoint> = Vec::new();
+    let mut cases: Vec<Case> = Vec::new();
     let mut memory_bytes = 0;
-    for (round, &count) in unit_counts.iter().enumerate() {
-        let units: UnitSet = profiling.units.iter().take(count).collect();
+    let mut timed = |case: &mut Case| -> Result<bool, ProfilingError> {
+        let units: UnitSet = profiling.units.iter().take(case.units).collect();
         let partition = device.partition(&units)?;
+        let prepared = Buckets::prepare(&*partition, model, &[case.batch], profiling.dimensions)?;
+        let dimensions = Dimensions { batch: case.batch, ..profiling.dimensions.clone() };
+        let inputs = inputs(model, &dimensions)?;
+        let time = profiling.time_per_case / FEWEST_MOMENTS as u32;
+        case.moments.push(median_run(|| prepared.run(&inputs).map(drop), time)?);
+        let report = prepared.executable_for(case.batch).report();
+        memory_bytes = memory_bytes.max(report.weight_bytes + report.arena_bytes);
+        case.dram_bytes = dram_bytes(report);
+        Ok(prepared.is_batched())
+    };
+    for &units in &unit_counts {
         for (place, batch) in batches.clone().into_iter().enumerate() {
-            let case = Buckets::prepare(&*partition, model, &[batch], profiling.dimensions)?;
-            let dimensions = Dimensions { batch, ..profiling.dimensions.clone() };
-            let inputs = inputs(model, &dimensions)?;
-            let latency = median_run(|| case.run(&inputs).map(drop), profiling.time_per_case)?;
-            let report = case.executable_for(batch).report();
-            memory_bytes = memory_bytes.max(report.weight_bytes + report.arena_bytes);
-            points.push(ProfilePoint {
-                batch: batch as u32,
-                units: count as u32,
-                latency: span(latency),
-                dram_bytes: dram_bytes(report),
-            });
-            let done = round * batches.len() + place + 1;
-            progress(done as f64 / (unit_counts.len() * batches.len()) as f64);
+            let mut case = Case { units, batch, moments: Moments::default(), dram_bytes: 0.0 };
+            let is_batched = timed(&mut case)?;
+            let is_long = case.moments.shortest() > Some(LONGEST_RUN);
+            cases.push(case);
+            progress(first_pass_share(cases.len(), unit_counts.len() * batches.len()));
             // Fewer units come first and take longest, so that what is left out there is left out everywhere.
-            if !case.is_batched() || latency > LONGEST_RUN {
+            if !is_batched || is_long {
                 batches.truncate(place + 1);
                 break;
             }
         }
     }
-    points.retain(|point| batches.contains(&(point.batch as usize)));
+    cases.retain(|case| batches.contains(&case.batch));
+    while cases.iter().any(|case| case.moments.is_open()) {
+        let open = cases.iter_mut().filter(|case| case.moments.is_open());
+        open.map(&mut timed).collect::<Result<Vec<bool>, _>>()?;
+    }
+    progress(1.0);
+    let point = |case: &Case| ProfilePoint {
+        batch: case.batch as u32,
+        units: case.units as u32,
+        latency: span(case.moments.shortest().unwrap_or_default()),
+        dram_bytes: case.dram_bytes,
+    };
+    let points: Vec<ProfilePoint> = cases.iter().map(point).collect();
     Ok(Profile::new(&points, memory_bytes as u64)?)
+}
+
+/// What is done after so many of the cases had their first turn.
+pub(crate) fn first_pass_share(done: usize, cases: usize) -> f64 {
+    done as f64 / (cases * FEWEST_MOMENTS) as f64
 }
 
 /// What was measured, as a profile takes it.
