@@ -29,10 +29,11 @@ pub enum Event {
     Begun(LaunchId),
     /// A launch has ended.
     Finished(LaunchId),
-    /// All models that a partition was last asked to be prepared for can run on it from now on.
+    /// All models that a partition was asked to be prepared for can run on it from now on. Where it was asked more than once,
+    /// the answers come in that order.
     Prepared(PartitionId),
-    /// The models that a partition was last asked to be prepared for could not all be made ready: none of them can be
-    /// used there. What was ready before still is.
+    /// The models that a partition was asked to be prepared for could not all be made ready: none of them can be used there.
+    /// What was ready before still is. The answer to the same question as [`Event::Prepared`].
     Unprepared(PartitionId),
     /// A task to plan has been solved.
     Planned(Box<LayoutFound>),

@@ -195,8 +195,8 @@ impl Weft {
         for (models, units) in useful {
             let ids: Vec<ModelId> = models.iter().map(|(model, _)| *model).collect();
             let (id, preparation) = self.pool.want(units, &ids);
-            if let Some(preparation) = preparation {
-                actions.push(preparation);
+            actions.extend(preparation);
+            if self.pool.is_pending(id) {
                 awaited.push(id);
             }
             partitions.push(ServingPartition { id, units, models });
@@ -264,14 +264,14 @@ impl Policy for Weft {
             Event::Prepared(id) => {
                 self.pool.confirm(id);
                 if let Some(next) = &mut self.next {
-                    next.awaited.retain(|awaited| *awaited != id);
+                    next.awaited.retain(|awaited| self.pool.is_pending(*awaited));
                 }
                 self.change_over(now, actions);
             }
             Event::Unprepared(id) => {
                 self.pool.withdraw(id);
                 // The present layout goes on; the next change of load brings another search.
-                self.next = None;
+                self.next.take_if(|next| next.awaited.contains(&id));
             }
             Event::Regulated { mix, latency } => {
                 let (present, serving) = (&self.present, &mut self.serving);
@@ -285,6 +285,7 @@ impl Policy for Weft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Lost;
     use crate::policies::random_devices::device_with;
 
     /// The layout that a policy begins with, which may know that of the one before it.
@@ -314,6 +315,57 @@ mod tests {
             Action::Prepare { partition, .. } => Some(*partition),
             _ => None,
         }
+    }
+
+    /// Finds that a layout is better than the present one; says which partitions are to be prepared for it, and which begin.
+    fn changes(policy: &mut Weft, sizes: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let layout = Layout::new(sizes.to_vec());
+        let (none, all) = (Lost { now: 0.0, later: 0.0 }, Lost { now: 1.0, later: 1.0 });
+        let found = LayoutFound { layout, room: 1.0, lost: none, present_lost: Some(all) };
+        told(policy, Event::Planned(Box::new(found)))
+    }
+
+    fn told(policy: &mut Weft, event: Event) -> (Vec<u32>, Vec<u32>) {
+        let mut actions = Vec::new();
+        policy.react(event, Time::START, &mut actions);
+        let begins = |action: &Action| match action {
+            Action::Activate(partition) => Some(partition.0),
+            _ => None,
+        };
+        let wanted = actions.iter().filter_map(prepared).map(|partition| partition.0).collect();
+        let mut begin: Vec<u32> = actions.iter().filter_map(begins).collect();
+        begin.sort_unstable();
+        (wanted, begin)
+    }
+
+    #[test]
+    fn no_partition_begins_before_all_that_was_asked_for_it_is_ready() {
+        let mut policy = Weft::new(device_with(&[(100.0, 50.0); 2], 4));
+        let nothing = || (vec![], vec![]);
+        let prepared = |id| Event::Prepared(PartitionId(id));
+        told(&mut policy, Event::Started);
+        assert_eq!(changes(&mut policy, &[4]), (vec![0], vec![]));
+        assert_eq!(told(&mut policy, prepared(0)), (vec![], vec![0]));
+        assert_eq!(changes(&mut policy, &[2, 2]), (vec![1, 2], vec![]));
+        assert_eq!(told(&mut policy, Event::Unprepared(PartitionId(1))), nothing());
+        assert_eq!(changes(&mut policy, &[2, 2]), (vec![1], vec![]), "the other goes on");
+        assert_eq!(told(&mut policy, prepared(1)), nothing(), "the other is not ready");
+        assert_eq!(told(&mut policy, prepared(2)), (vec![], vec![1, 2]));
+    }
+
+    #[test]
+    fn what_fails_ends_the_change_that_waits_for_it_and_no_other() {
+        let mut policy = Weft::new(device_with(&[(100.0, 50.0); 2], 4));
+        told(&mut policy, Event::Started);
+        changes(&mut policy, &[4]);
+        told(&mut policy, Event::Prepared(PartitionId(0)));
+        assert_eq!(changes(&mut policy, &[2, 2]), (vec![1, 2], vec![]));
+        told(&mut policy, Event::Unprepared(PartitionId(1)));
+        assert_eq!(changes(&mut policy, &[3, 1]), (vec![3, 4], vec![]));
+        told(&mut policy, Event::Unprepared(PartitionId(2)));
+        told(&mut policy, Event::Prepared(PartitionId(3)));
+        let (_, begin) = told(&mut policy, Event::Prepared(PartitionId(4)));
+        assert_eq!(begin, [3, 4]);
     }
 
     #[test]
