@@ -23,7 +23,7 @@ pub enum Event {
     /// A request came.
     Arrived(Request),
     /// Requests of one model came together, such as the rows of one call: none is launched before all have found their
-    /// place, so that they can share a batch.
+    /// place, so that they can share a batch, and where one is refused at the door all are.
     ArrivedTogether(Vec<Request>),
     /// A launch begins only now, after something else has used its units. There is nothing to be done about it.
     Begun(LaunchId),

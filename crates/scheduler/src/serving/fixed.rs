@@ -153,6 +153,37 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_taken_in_whole_or_not_at_all() {
+        let mut policy = policy();
+        let mut actions = Vec::new();
+        policy.react(Event::Started, Time::START, &mut actions);
+        policy.react(Event::Prepared(PartitionId(0)), Time::START, &mut actions);
+        // A batch of eight takes 180 us, so that eight rows are in time and nine are not.
+        let call = |ids: std::ops::Range<u64>| -> Vec<Request> {
+            let deadline = Time::START + Span::from_us(200.0);
+            let request = |id| Request {
+                id: RequestId(id),
+                model: ModelId(0),
+                arrived: Time::START,
+                deadline,
+            };
+            ids.map(request).collect()
+        };
+        actions.clear();
+        policy.react(Event::ArrivedTogether(call(0..9)), Time::START, &mut actions);
+        let refused = |action: &Action| match action {
+            Action::Refuse { request, .. } => request.0,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(actions.iter().map(refused).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
+        assert_eq!(policy.serving.partitions[0].lane.waiting(), 0);
+        actions.clear();
+        policy.react(Event::ArrivedTogether(call(10..18)), Time::START, &mut actions);
+        let [Action::Launch { requests, .. }] = &actions[..] else { panic!("{actions:?}") };
+        assert_eq!(requests.len(), 8);
+    }
+
+    #[test]
     fn a_model_that_was_slow_for_a_while_is_not_shut_out_for_ever() {
         let mut policy = policy();
         let (mut actions, mut now) = (Vec::new(), Time::START);

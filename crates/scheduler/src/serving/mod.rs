@@ -1,5 +1,6 @@
 //! Partitions that serve: each with its lane, and requests routed to the one where they cost the least.
 
+mod admission;
 mod certainty;
 mod fixed;
 mod latencies;
@@ -14,9 +15,8 @@ pub use mix::{MixUse, ReadyMix};
 use std::sync::Arc;
 
 use crate::identity::{MixId, ModelId};
-use crate::lane::Prospect;
 use crate::latency::{LatencyFunction, memory_stretch};
-use crate::policy::{Action, LaunchId, PartitionId, Refusal};
+use crate::policy::{Action, LaunchId, PartitionId};
 use crate::request::Request;
 use crate::served::ServedDevice;
 use crate::time::{Span, Time};
@@ -282,76 +282,6 @@ impl Serving {
                 self.partitions[place].lane.set_busy_until(free_at.unwrap_or(now));
             }
         }
-    }
-
-    /// Takes in requests of one model that came together, and runs what can run; counts those that are refused, unless it is
-    /// evicted.
-    pub fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) -> u32 {
-        let mut refused = 0;
-        let mut reached: Vec<usize> = Vec::new();
-        for &request in requests {
-            match self.route(request, now, actions) {
-                Ok(place) if reached.contains(&place) => {}
-                Ok(place) => reached.push(place),
-                Err(why) => {
-                    refused += u32::from(!self.is_evicted(request.model, now));
-                    actions.push(Action::Refuse { request: request.id, why });
-                }
-            }
-        }
-        reached.into_iter().for_each(|place| self.launch(place, now, actions));
-        refused
-    }
-
-    /// Puts a request into the lane where it costs the least; where that is too late, it is too late everywhere.
-    fn route(
-        &mut self,
-        request: Request,
-        now: Time,
-        actions: &mut Vec<Action>,
-    ) -> Result<usize, Refusal> {
-        let (prospect, place) = self.cheapest(&request, now).ok_or(Refusal::NotServed)?;
-        let served = &self.partitions[place];
-        let latency = served.latencies.under(&self.conditions);
-        if let Some(holder) = served.lane.held_up_by(&request, &prospect, now, &latency) {
-            self.strike(holder, now, actions);
-        }
-        let lane = &mut self.partitions[place].lane;
-        let outcome = lane.admit(request, prospect);
-        if outcome.is_ok() {
-            self.stragglers.accepted(request.model, now);
-        }
-        if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
-            let index = self.conditions.index(request.model);
-            if self.conditions.certainties[index].observe_refused_alone() {
-                self.latency.doubt(request.model);
-                self.note_latency(request.model);
-            }
-        }
-        outcome.map(|()| place)
-    }
-
-    /// The lane in which a request costs the least, in units and the time that they are busy with it, among those that
-    /// are predicted to answer it in time; where none is, the one that answers first. A small partition that is in time thus
-    /// leaves a large one to those who need it, and a batch that is gathered anyway is joined.
-    fn cheapest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
-        let is_apart = self.is_evicted(request.model, now);
-        let prospect = |&place: &usize| {
-            let served = &self.partitions[place];
-            let latency = served.latencies.under(&self.conditions);
-            let prospect = match is_apart {
-                true => served.lane.prospect_apart(request, now, &latency),
-                false => served.lane.prospect(request, now, &latency),
-            };
-            Some((prospect?, place))
-        };
-        let prospects = self.routes[request.model.index()].iter().filter_map(prospect);
-        prospects.min_by_key(|&(prospect, place)| {
-            let units = self.partitions[place].partition.units.len();
-            let cost = prospect.added * f64::from(units);
-            let is_late = prospect.claim > request.deadline;
-            (is_late, if is_late { Span::ZERO } else { cost }, prospect.claim, place)
-        })
     }
 
     /// A launch begins only now: what held it up says nothing of how long it takes, nor does how it goes after that.
