@@ -27,6 +27,9 @@ pub enum Event {
     ArrivedTogether(Vec<Request>),
     /// A launch begins only now, after something else has used its units. There is nothing to be done about it.
     Begun(LaunchId),
+    /// Only some of a launch's requests are run, or none, since nobody waits for the others any more: how long it takes says
+    /// nothing of others. There is nothing to be done about it.
+    Thinned(LaunchId),
     /// A launch has ended.
     Finished(LaunchId),
     /// All models that a partition was asked to be prepared for can run on it from now on. Where it was asked more than once,

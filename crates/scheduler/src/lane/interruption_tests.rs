@@ -191,3 +191,14 @@ fn an_interruption_that_is_taken_back_has_not_happened() {
     assert_eq!(lane.free_at(at(20.0)), at(100.0));
     assert!(comes(&mut lane, 2, SHORT, 20.0, 35.0), "it can be interrupted as before");
 }
+
+#[test]
+fn what_has_not_begun_when_it_is_paused_is_all_left() {
+    let mut lane = busy(500.0);
+    assert!(comes(&mut lane, 1, SHORT, 20.0, 35.0));
+    assert_eq!(next(&mut lane, 20.0), Some(vec![1]));
+    lane.delay_paused(Span::from_us(20.0));
+    lane.set_busy_until(at(30.0));
+    assert!(next(&mut lane, 30.0).is_none() && lane.resume(at(30.0)));
+    assert_eq!(lane.free_at(at(30.0)), at(130.0));
+}

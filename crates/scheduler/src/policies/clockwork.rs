@@ -154,16 +154,15 @@ impl Policy for Clockwork {
             Event::Prepared(_) => self.whole.activate(actions),
             Event::Arrived(request) => self.arrive(&[request], now, actions),
             Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
+            Event::Begun(launch) | Event::Thinned(launch) => self.whole.teaches_nothing(launch),
             Event::Finished(launch) => {
-                if let Some(ended) = self.whole.finish(launch) {
+                if let Some(ended) = self.whole.finish(launch)
+                    && !ended.teaches_nothing
+                {
                     self.models[ended.model.index()].observe(&ended, now);
                 }
             }
-            Event::Begun(_)
-            | Event::Unprepared(_)
-            | Event::Planned(_)
-            | Event::Regulated { .. }
-            | Event::Woken => {}
+            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
         }
         self.launch(now, actions);
     }

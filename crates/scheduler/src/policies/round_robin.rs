@@ -92,6 +92,7 @@ impl Policy for RoundRobin {
                 self.whole.finish(launch);
             }
             Event::Begun(_)
+            | Event::Thinned(_)
             | Event::Unprepared(_)
             | Event::Planned(_)
             | Event::Regulated { .. }

@@ -286,11 +286,15 @@ impl Serving {
 
     /// A launch begins only now: what held it up says nothing of how long it takes, nor does how it goes after that.
     pub fn begin(&mut self, launch: LaunchId, now: Time) {
+        // It is one partition's.
+        let _ = self.partitions.iter_mut().any(|served| served.begin(launch, now));
+    }
+
+    /// Only a part of a launch runs, or nothing of it: how it goes says nothing of what was predicted for all of it.
+    pub fn thin(&mut self, launch: LaunchId) {
         for served in &mut self.partitions {
-            if let Some(running) = served.running.as_mut().filter(|it| it.launch == launch) {
-                served.lane.delay(now.since(running.started));
-                (running.started, running.was_held_up) = (now, true);
-            }
+            let of_it = served.launches_mut().filter(|running| running.launch == launch);
+            of_it.for_each(|running| running.teaches_nothing = true);
         }
     }
 
@@ -326,7 +330,7 @@ impl Serving {
     }
 
     fn learn_duration(&mut self, ended: &Running, took: Span) {
-        if ended.was_held_up {
+        if ended.teaches_nothing {
             return;
         }
         if ended.mix.is_some() {
@@ -348,7 +352,7 @@ impl Serving {
     }
 
     fn learn_promises(&mut self, ended: &Running, now: Time, actions: &mut Vec<Action>) {
-        if ended.was_held_up {
+        if ended.teaches_nothing {
             return;
         }
         let late = ended.requests.iter().filter(|request| now > request.deadline);
@@ -430,7 +434,7 @@ impl Serving {
             memory: alone.memory,
             prediction,
             paused: Span::ZERO,
-            was_held_up: false,
+            teaches_nothing: false,
         });
     }
 }

@@ -135,6 +135,7 @@ impl Policy for Gpulets {
             Event::Arrived(request) => self.arrive(&[request], now, actions),
             Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
             Event::Begun(launch) => self.serving.begin(launch, now),
+            Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
         }

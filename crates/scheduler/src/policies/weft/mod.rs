@@ -259,6 +259,7 @@ impl Policy for Weft {
             Event::Arrived(request) => self.arrive(&[request], now, actions),
             Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
             Event::Begun(launch) => self.serving.begin(launch, now),
+            Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Planned(found) => self.consider(&found, now, actions),
             Event::Prepared(id) => {
