@@ -132,10 +132,14 @@ impl Engine {
             }
             Service::new(generation, layer, policy, models.into())
         });
-        let outcome = self.shared.change_to(services.collect());
-        // What services that failed have asked for is wanted by nobody else.
-        let current = self.shared.services().current.iter().map(|it| it.generation).min();
-        self.shared.preparer.keep_from(current.unwrap_or(Generation(u64::MAX)));
+        let services: Vec<Service> = services.collect();
+        let generations: Vec<Generation> =
+            services.iter().map(|service| service.generation).collect();
+        let outcome = self.shared.change_to(services);
+        match (&outcome, generations.iter().min()) {
+            (Ok(()), Some(first)) => self.shared.preparer.keep_from(*first),
+            _ => self.shared.preparer.forget(generations),
+        }
         outcome.map_err(Into::into)
     }
 

@@ -40,6 +40,8 @@ pub enum Event {
     Unprepared(PartitionId),
     /// A task to plan has been solved.
     Planned(Box<LayoutFound>),
+    /// A task to plan could not be solved: there is nothing better than what there is.
+    Unplanned,
     /// A mix was regulated, and can be launched from now on where it gains something; or one that could be launched is let go of.
     Regulated {
         /// The mix.

@@ -162,7 +162,11 @@ impl Policy for Clockwork {
                     self.models[ended.model.index()].observe(&ended, now);
                 }
             }
-            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
+            Event::Unprepared(_)
+            | Event::Planned(_)
+            | Event::Unplanned
+            | Event::Regulated { .. }
+            | Event::Woken => {}
         }
         self.launch(now, actions);
     }

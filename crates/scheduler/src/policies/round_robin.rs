@@ -95,6 +95,7 @@ impl Policy for RoundRobin {
             | Event::Thinned(_)
             | Event::Unprepared(_)
             | Event::Planned(_)
+            | Event::Unplanned
             | Event::Regulated { .. }
             | Event::Woken => {}
         }

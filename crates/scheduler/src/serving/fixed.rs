@@ -65,7 +65,11 @@ impl Policy for FixedServing {
             Event::Begun(launch) => self.serving.begin(launch, now),
             Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
+            Event::Unprepared(_)
+            | Event::Planned(_)
+            | Event::Unplanned
+            | Event::Regulated { .. }
+            | Event::Woken => {}
         }
     }
 }

@@ -137,7 +137,11 @@ impl Policy for Gpulets {
             Event::Begun(launch) => self.serving.begin(launch, now),
             Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
+            Event::Unprepared(_)
+            | Event::Planned(_)
+            | Event::Unplanned
+            | Event::Regulated { .. }
+            | Event::Woken => {}
         }
         let ended = actions[first..].iter().filter_map(|action| match action {
             Action::Deactivate(partition) => Some(Action::Discard(*partition)),

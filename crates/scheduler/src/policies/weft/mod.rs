@@ -183,6 +183,16 @@ impl Weft {
         }
     }
 
+    /// Goes on with what there is; where that is nothing, all units are one partition.
+    fn do_without_plan(&mut self, now: Time, actions: &mut Vec<Action>) {
+        self.is_planning = false;
+        if self.layout.is_none() {
+            let whole = || Layout::new(vec![self.device.units]);
+            let layout = self.inherited.take().unwrap_or_else(whole);
+            self.prepare(layout, now, actions);
+        }
+    }
+
     /// Makes the partitions of a layout ready, and changes over to them when they are.
     fn prepare(&mut self, layout: Layout, now: Time, actions: &mut Vec<Action>) {
         let seats = layout.seats(&self.device);
@@ -262,6 +272,7 @@ impl Policy for Weft {
             Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Planned(found) => self.consider(&found, now, actions),
+            Event::Unplanned => self.do_without_plan(now, actions),
             Event::Prepared(id) => {
                 self.pool.confirm(id);
                 if let Some(next) = &mut self.next {
