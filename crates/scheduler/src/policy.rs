@@ -2,7 +2,8 @@
 
 use crate::identity::{MixId, ModelId};
 use crate::latency::PredictionError;
-use crate::layout::{Layout, LayoutFound, LayoutTask};
+use crate::layout::{LayoutFound, LayoutTask};
+use crate::learned::Learned;
 use crate::request::{Request, RequestId};
 use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
@@ -176,15 +177,15 @@ pub trait Policy: Send {
         false
     }
 
-    /// How large its partitions are; `None` where it knows no layouts, or has none yet.
-    fn layout(&self) -> Option<&Layout> {
-        None
+    /// What it has learned so far.
+    fn learned(&self) -> Learned {
+        Learned::default()
     }
 
-    /// Told before it starts how large the partitions of the policy in whose place it comes are, so that it changes them
-    /// only where that is worth it.
-    fn start_from(&mut self, layout: Layout) {
-        let _ = layout;
+    /// Told before it starts what the policy has learned in whose place it comes, by its own models: so it changes the layout
+    /// only where that is worth it, and promises as well as the other did.
+    fn start_from(&mut self, learned: Learned) {
+        let _ = learned;
     }
 
     /// Reacts to what happened by appending what is to be done.

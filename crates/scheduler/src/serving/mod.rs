@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use crate::identity::{MixId, ModelId};
 use crate::latency::{LatencyFunction, memory_stretch};
+use crate::learned::LearnedModel;
 use crate::policy::{Action, LaunchId, PartitionId};
 use crate::request::Request;
 use crate::served::ServedDevice;
 use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
 
-use certainty::Certainty;
+pub(crate) use certainty::Certainty;
 use latencies::Conditions;
 use mix::ServedMix;
 use partition::{Running, Served, State};
@@ -124,6 +125,29 @@ impl Serving {
     /// What is known about latencies by now.
     pub fn latency(&self) -> &LatencyFunction {
         &self.latency
+    }
+
+    /// What was learned about each model.
+    pub(crate) fn learned(&self) -> Vec<Option<LearnedModel>> {
+        let learned = |model: ModelId| {
+            let latency = self.latency.of(model).clone();
+            let certainty = self.conditions.certainties[self.conditions.index(model)];
+            Some(LearnedModel { latency, certainty })
+        };
+        (0..self.device.models.len() as u32).map(ModelId).map(learned).collect()
+    }
+
+    /// Knows about models what was learned before; where members of a group have learned apart, what the first of them has.
+    pub(crate) fn start_from(&mut self, learned: Vec<Option<LearnedModel>>) {
+        let models = (0..self.device.models.len() as u32).map(ModelId).zip(learned);
+        for (model, LearnedModel { latency, certainty }) in
+            models.rev().filter_map(|(model, learned)| Some((model, learned?)))
+        {
+            let index = self.conditions.index(model);
+            self.latency.take_over(model, latency);
+            self.conditions.certainties[index] = certainty;
+            self.note_latency(model);
+        }
     }
 
     /// Members of groups that hold the others up are left among them.

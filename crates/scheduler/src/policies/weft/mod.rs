@@ -12,6 +12,7 @@ mod rounds;
 use crate::identity::ModelId;
 use crate::latency::PredictionError;
 use crate::layout::{Layout, LayoutFound, LayoutTask};
+use crate::learned::Learned;
 use crate::policy::{Action, Event, PartitionId, Policy};
 use crate::request::Request;
 use crate::served::ServedDevice;
@@ -247,12 +248,13 @@ impl Policy for Weft {
         self.serving.is_evicted(model, now)
     }
 
-    fn layout(&self) -> Option<&Layout> {
-        self.layout.as_ref()
+    fn learned(&self) -> Learned {
+        Learned { layout: self.layout.clone(), models: self.serving.learned() }
     }
 
-    fn start_from(&mut self, layout: Layout) {
-        self.inherited = Some(layout);
+    fn start_from(&mut self, learned: Learned) {
+        self.inherited = learned.layout;
+        self.serving.start_from(learned.models);
     }
 
     fn rate_per_s(&self, model: ModelId, now: Time) -> Option<f64> {
@@ -299,14 +301,15 @@ mod tests {
     use super::*;
     use crate::layout::Lost;
     use crate::policies::random_devices::device_with;
+    use crate::request::RequestId;
 
     /// The layout that a policy begins with, which may know that of the one before it.
     fn first_layout(device: ServedDevice, before: Option<Vec<u32>>) -> Vec<u32> {
         let mut policy = Weft::new(device);
         if let Some(before) = before {
-            policy.start_from(Layout::new(before));
+            policy.start_from(Learned { layout: Some(Layout::new(before)), models: Vec::new() });
         }
-        assert_eq!(policy.layout(), None);
+        assert_eq!(policy.layout, None);
         let mut actions = Vec::new();
         policy.react(Event::Started, Time::START, &mut actions);
         let planned = actions.drain(..).find_map(|action| match action {
@@ -319,7 +322,7 @@ mod tests {
         for partition in wanted {
             policy.react(Event::Prepared(partition), Time::START, &mut actions);
         }
-        policy.layout().expect("all is prepared").sizes().to_vec()
+        policy.layout.expect("all is prepared").sizes().to_vec()
     }
 
     fn prepared(action: &Action) -> Option<PartitionId> {
@@ -378,6 +381,44 @@ mod tests {
         told(&mut policy, Event::Prepared(PartitionId(3)));
         let (_, begin) = told(&mut policy, Event::Prepared(PartitionId(4)));
         assert_eq!(begin, [3, 4]);
+    }
+
+    #[test]
+    fn a_policy_knows_about_models_what_the_one_before_it_has_learned() {
+        let device = |models| device_with(&vec![(100.0, 50.0); models], 4);
+        let mut before = Weft::new(device(2));
+        told(&mut before, Event::Started);
+        changes(&mut before, &[4]);
+        told(&mut before, Event::Prepared(PartitionId(0)));
+        let mut now = Time::START;
+        for id in 0..120 {
+            let (model, takes_us) = [(ModelId(0), 1200.0), (ModelId(1), 700.0)][id as usize % 2];
+            now = now + Span::from_us(5000.0);
+            let deadline = now + Span::from_us(50_000.0);
+            let request = Request { id: RequestId(id), model, arrived: now, deadline };
+            let mut actions = Vec::new();
+            before.react(Event::Arrived(request), now, &mut actions);
+            let launched = actions.iter().find_map(|action| match action {
+                Action::Launch { launch, .. } => Some(*launch),
+                _ => None,
+            });
+            let end = now + Span::from_us(takes_us);
+            before.react(Event::Finished(launched.expect("all is free")), end, &mut actions);
+        }
+        let corrections = |policy: &Weft, models: &[u32]| -> Vec<f64> {
+            let of = |&model: &u32| policy.serving.latency().correction(ModelId(model));
+            models.iter().map(of).collect()
+        };
+        let known = corrections(&before, &[0, 1]);
+        assert!(known[0] > 1.2 && known[1] < 0.9, "{known:?}");
+        let Learned { layout, mut models } = before.learned();
+        assert_eq!(layout, Some(Layout::new(vec![4])));
+        // They have other places now, and there is one more.
+        models.swap(0, 1);
+        models.push(None);
+        let mut after = Weft::new(device(3));
+        after.start_from(Learned { layout, models });
+        assert_eq!(corrections(&after, &[1, 0, 2]), [known[0], known[1], 1.0]);
     }
 
     #[test]
