@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -95,7 +96,8 @@ impl Call {
     pub(crate) fn answer(&self, outcome: Result<Answer, InferError>) {
         let reply = lock(&self.reply).take();
         if let Some(reply) = reply {
-            reply(outcome);
+            // The thread has others to answer, whatever happens to one.
+            let _ = catch_unwind(AssertUnwindSafe(|| reply(outcome)));
         }
     }
 

@@ -7,6 +7,7 @@ mod clock;
 mod error;
 mod execution;
 mod group_profiling;
+mod inheritance;
 mod mixing;
 mod model;
 mod moments;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use weft_device::{Device, UnitSet};
 use weft_ir::Value;
-use weft_scheduler::{Layout, Policy, ServedDevice, Time};
+use weft_scheduler::{Policy, ServedDevice, Time};
 
 pub use beside::spawn as spawn_beside;
 pub use call::{Answer, Claim, Reply, Submission};
@@ -41,6 +42,7 @@ pub use status::{EngineStatus, ModelStatus, PartitionStatus, RunningStatus};
 
 use alarm::Alarm;
 use call::{Call, lock};
+use inheritance::Inheritance;
 use mixing::{MixMemory, Mixer};
 use preparing::Preparer;
 use service::{Generation, Layer, Service};
@@ -115,10 +117,11 @@ impl Engine {
 
     /// Serves exactly these models from now on, and returns when it does. Requests that wait for models which stay are served
     /// as if nothing had happened; those that wait for others are answered with [`InferError::NotServed`], so let them
-    /// [drain](Engine::waiting) first. Where the models cannot be made ready, those before go on being served.
+    /// [drain](Engine::waiting) first. What was learned of models that stay is known from the beginning. Where the models cannot
+    /// be made ready, those before go on being served.
     pub fn serve(&self, models: Vec<EngineModel>) -> Result<(), StartError> {
         let _one_after_another = lock(&self.changing);
-        let layouts = self.layouts();
+        let inheritance = Inheritance::of(&self.shared.services().current);
         let services = self.layers(models).into_iter().map(|(layer, models)| {
             let generation = Generation(self.generation.fetch_add(1, Ordering::Relaxed) + 1);
             let mut policy = (self.make_policy)(ServedDevice {
@@ -128,25 +131,18 @@ impl Engine {
                 memory_bytes: self.memory_bytes,
                 can_interrupt: self.can_interrupt,
             });
-            if let Some((_, layout)) = layouts.iter().find(|(other, _)| *other == layer) {
-                policy.start_from(layout.clone());
-            }
+            policy.start_from(inheritance.of_layer(layer, &models));
             Service::new(generation, layer, policy, models.into())
         });
-        let outcome = self.shared.change_to(services.collect());
-        // What services that failed have asked for is wanted by nobody else.
-        let current = self.shared.services().current.iter().map(|it| it.generation).min();
-        self.shared.preparer.keep_from(current.unwrap_or(Generation(u64::MAX)));
+        let services: Vec<Service> = services.collect();
+        let generations: Vec<Generation> =
+            services.iter().map(|service| service.generation).collect();
+        let outcome = self.shared.change_to(services);
+        match (&outcome, generations.iter().min()) {
+            (Ok(()), Some(first)) => self.shared.preparer.keep_from(*first),
+            _ => self.shared.preparer.forget(generations),
+        }
         outcome.map_err(Into::into)
-    }
-
-    /// How large the partitions are that serve something, by layer.
-    fn layouts(&self) -> Vec<(Layer, Layout)> {
-        let services = self.shared.services();
-        let current = services.current.iter().filter(|service| !service.models.is_empty());
-        current
-            .filter_map(|service| Some((service.layer, service.policy.layout()?.clone())))
-            .collect()
     }
 
     /// Which models are served in which layer: those without an objective in the background of the others, where the

@@ -1,8 +1,9 @@
 //! The thread that makes partitions and models ready, one after another, beside what is served. It keeps what it made, so
 //! that a service which wants what another one had gets it at once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -28,6 +29,7 @@ enum Task {
     Prepare(Generation, Preparation),
     Discard(Generation, Place),
     KeepFrom(Generation),
+    Forget(Vec<Generation>),
 }
 
 /// The way to the thread, which ends when this is dropped.
@@ -62,6 +64,11 @@ impl Preparer {
         self.send(Task::KeepFrom(generation));
     }
 
+    /// Lets go of what only these services have asked for, which have come to nothing.
+    pub(crate) fn forget(&self, generations: Vec<Generation>) {
+        self.send(Task::Forget(generations));
+    }
+
     fn send(&self, task: Task) {
         // The thread ends only when its sender is dropped.
         let _ = self.tasks.send(task);
@@ -78,11 +85,26 @@ struct Bench {
 
 struct Kept {
     station: Arc<Station>,
-    /// With the last service that asked for each.
-    models: HashMap<(ModelKey, Option<GroupId>), (ReadyModel, Generation)>,
+    models: HashMap<(ModelKey, Option<GroupId>), (ReadyModel, Wanted)>,
     /// Those that have members.
     groups: HashMap<GroupId, Weak<dyn Group>>,
-    wanted: Generation,
+    wanted: Wanted,
+}
+
+/// The services that have asked for something, and are not known to be gone.
+#[derive(Default)]
+struct Wanted(BTreeSet<Generation>);
+
+impl Wanted {
+    fn by(&mut self, generation: Generation) {
+        self.0.insert(generation);
+    }
+
+    /// Some services are gone; says whether another one wants it.
+    fn without(&mut self, is_gone: impl Fn(Generation) -> bool) -> bool {
+        self.0.retain(|generation| !is_gone(*generation));
+        !self.0.is_empty()
+    }
 }
 
 impl Bench {
@@ -91,21 +113,36 @@ impl Bench {
             match task {
                 Task::Begin(shared) => self.shared = shared,
                 Task::Prepare(generation, preparation) => {
-                    let partition = preparation.partition;
-                    let ready = self.prepare(generation, &preparation);
-                    self.tell(generation, partition, ready);
-                }
-                Task::Discard(generation, place) => {
-                    self.stations.retain(|other, kept| *other != place || kept.wanted > generation);
-                }
-                Task::KeepFrom(generation) => {
-                    self.stations.retain(|_, kept| kept.wanted >= generation);
-                    for kept in self.stations.values_mut() {
-                        kept.models.retain(|_, (_, wanted)| *wanted >= generation);
-                        kept.groups.retain(|_, group| group.strong_count() > 0);
+                    if self.is_wanted(generation) {
+                        let partition = preparation.partition;
+                        // Whoever asked waits for an answer, whatever happens here.
+                        let prepare = || self.prepare(generation, &preparation);
+                        let ready = catch_unwind(AssertUnwindSafe(prepare));
+                        self.tell(generation, partition, ready.unwrap_or_else(|_| panicked()));
                     }
                 }
+                Task::Discard(generation, place) => {
+                    let is_gone = |other: Generation| other <= generation;
+                    self.stations
+                        .retain(|other, kept| *other != place || kept.wanted.without(is_gone));
+                }
+                Task::KeepFrom(generation) => self.let_go(|other| other < generation),
+                Task::Forget(generations) => self.let_go(|other| generations.contains(&other)),
             }
+        }
+    }
+
+    /// Whether the service is there that has asked for something: it may have failed meanwhile.
+    fn is_wanted(&self, generation: Generation) -> bool {
+        self.shared.upgrade().is_some_and(|shared| shared.has(generation))
+    }
+
+    /// Lets go of what only services have asked for that are gone.
+    fn let_go(&mut self, is_gone: impl Fn(Generation) -> bool) {
+        self.stations.retain(|_, kept| kept.wanted.without(&is_gone));
+        for kept in self.stations.values_mut() {
+            kept.models.retain(|_, (_, wanted)| wanted.without(&is_gone));
+            kept.groups.retain(|_, group| group.strong_count() > 0);
         }
     }
 
@@ -134,15 +171,15 @@ impl Bench {
         let place = (preparation.units, preparation.layer);
         let kept = match self.stations.remove(&place) {
             Some(kept) => kept,
-            None => self.open(place, generation)?,
+            None => self.open(place)?,
         };
         let kept = self.stations.entry(place).or_insert(kept);
-        kept.wanted = generation;
+        kept.wanted.by(generation);
         let models = kept.ready(&preparation.models, generation, thread_count)?;
         Ok(Ready { station: kept.station.clone(), models })
     }
 
-    fn open(&self, (units, layer): Place, wanted: Generation) -> Result<Kept, DeviceError> {
+    fn open(&self, (units, layer): Place) -> Result<Kept, DeviceError> {
         let all = self.units.as_slice();
         let units: UnitSet = units.iter().map(|unit| all[unit as usize]).collect();
         let partition = match layer {
@@ -153,7 +190,7 @@ impl Bench {
         };
         let name = format!("weft-units-{units}");
         let station = Station::start(name, partition, self.shared.clone()).map_err(cannot_start)?;
-        let station = Arc::new(station);
+        let (station, wanted) = (Arc::new(station), Wanted::default());
         Ok(Kept { station, models: HashMap::new(), groups: HashMap::new(), wanted })
     }
 }
@@ -180,7 +217,7 @@ impl Kept {
         }
         let ready = models.iter().map(|(id, model)| {
             let (ready, wanted) = self.models.get_mut(&identity(model)).expect("made ready above");
-            *wanted = generation;
+            wanted.by(generation);
             (*id, ready.clone())
         });
         Ok(ready.collect())
@@ -214,7 +251,9 @@ impl Kept {
             if let (Some(group), Some(seat)) = (group_of(&model), &ready.seat) {
                 self.groups.insert(group, Arc::downgrade(&seat.group));
             }
-            self.models.insert(identity(&model), (ready, generation));
+            let mut wanted = Wanted::default();
+            wanted.by(generation);
+            self.models.insert(identity(&model), (ready, wanted));
         }
         Ok(())
     }
@@ -266,6 +305,10 @@ fn new_group(
     let made = made.unwrap_or_else(none);
     let NewGroup { group, first } = made.map_err(|error| error.at(loaded.name(), None))?;
     Ok(Seat { group: group.into(), member: first })
+}
+
+fn panicked<T>() -> Result<T, DeviceError> {
+    Err(DeviceError::Failed("a panic while a partition was made ready".into()))
 }
 
 fn cannot_start(error: io::Error) -> DeviceError {

@@ -35,7 +35,8 @@ pub(crate) struct Ready {
 pub(crate) enum Message {
     Finished(LaunchId),
     Prepared(PartitionId, Result<Ready, DeviceError>),
-    Planned(Box<LayoutFound>),
+    /// `None` where a task could not be solved.
+    Planned(Option<Box<LayoutFound>>),
     /// A mix is ready, and takes so long; or is not, or no more.
     Regulated(MixId, Result<(Arc<ReadyMix>, f64), NoMix>),
     Woken,
@@ -258,7 +259,7 @@ impl Service {
             }
             Message::Planned(found) => {
                 self.outstanding -= 1;
-                self.react(Event::Planned(found), now, effects);
+                self.react(found.map_or(Event::Unplanned, Event::Planned), now, effects);
             }
             Message::Prepared(id, Ok(ready)) => {
                 self.outstanding -= 1;
@@ -326,7 +327,11 @@ impl Service {
                     _ => panic!("a mix is launched once it is ready"),
                 });
                 let pieces = pieces(rows);
+                let running: usize = pieces.iter().map(|piece| piece.rows.len()).sum();
                 self.launch(job, mix, pieces, (now, expected), effects);
+                if running < requests.len() {
+                    self.tell_of_launch(Event::Thinned(launch), now);
+                }
             }
             Action::Refuse { request, why } => {
                 self.end(request, InferError::Refused(why), effects);
@@ -417,7 +422,7 @@ impl Service {
             (None, None) => {}
         }
         if self.disturbed.remove(&id) {
-            self.tell_begun(launch, now);
+            self.tell_of_launch(Event::Begun(launch), now);
         }
     }
 
@@ -426,10 +431,10 @@ impl Service {
         self.held.get_or_insert_default();
     }
 
-    /// A launch begins after something else has used its units.
-    fn tell_begun(&mut self, launch: LaunchId, now: Time) {
+    /// A launch is not like others: there is nothing to be done about it.
+    fn tell_of_launch(&mut self, event: Event, now: Time) {
         let mut nothing = Vec::new();
-        self.policy.react(Event::Begun(launch), now, &mut nothing);
+        self.policy.react(event, now, &mut nothing);
         debug_assert_eq!(nothing, []);
     }
 
@@ -438,7 +443,7 @@ impl Service {
         self.disturbed = self.partitions.keys().copied().collect();
         for (id, job) in self.held.take().unwrap_or_default() {
             self.disturbed.remove(&id);
-            self.tell_begun(job.launch, now);
+            self.tell_of_launch(Event::Begun(job.launch), now);
             if let Some(partition) = self.partitions.get(&id) {
                 partition.send(job);
             }

@@ -1,5 +1,6 @@
 //! What the threads of an engine share: the services, under one lock that is held for as long as a decision takes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -217,17 +218,23 @@ impl Shared {
     fn plan(&self, generation: Generation, task: LayoutTask) {
         let shared = self.itself.clone();
         let solve = move || {
-            let found = Box::new(task.solve());
+            // Whoever asked waits for an answer, whatever happens here.
+            let found = catch_unwind(AssertUnwindSafe(|| task.solve()));
             if let Some(shared) = shared.upgrade() {
-                shared.tell(generation, Message::Planned(found));
+                shared.tell(generation, Message::Planned(found.ok().map(Box::new)));
             }
         };
-        // Without a thread there is no plan, and the present partitions go on.
-        if beside::spawn("weft-plan", solve).is_err()
-            && let Some(service) = self.services().of(generation)
-        {
-            service.outstanding -= 1;
+        let solve = Arc::new(solve);
+        let elsewhere = solve.clone();
+        // Without a thread whoever asks does it, late as that makes him.
+        if beside::spawn("weft-plan", move || elsewhere()).is_err() {
+            solve();
         }
+    }
+
+    /// Whether a service is there, or will be.
+    pub(crate) fn has(&self, generation: Generation) -> bool {
+        self.services().of(generation).is_some()
     }
 
     /// Does some work on the device when nothing waits and nothing runs, for a service that is the current one; what comes

@@ -1,13 +1,14 @@
 //! A station: a partition of the device and its threads, which run one batch after another and answer those whose requests
 //! were in it. Batches that interrupt others have a thread of their own.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weft_device::{Partition, Urgency};
+use weft_device::{DeviceError, Partition, Urgency};
 use weft_scheduler::{LaunchId, PartitionId, Span, Time, UnitMask};
 
 use crate::call::{Answer, Piece};
@@ -132,7 +133,10 @@ impl Job {
 
     fn run(self, interruptions: &Interruptions) -> Ran {
         let (started, before) = (Instant::now(), interruptions.total());
-        let outputs = execution::run(&self.parts, &self.together, self.urgency);
+        // Others wait for this thread, whatever happens to one batch.
+        let run = || execution::run(&self.parts, &self.together, self.urgency);
+        let outputs = catch_unwind(AssertUnwindSafe(run));
+        let outputs = outputs.unwrap_or_else(|_| self.parts.iter().map(|_| panicked()).collect());
         let elapsed = started.elapsed();
         let paused = match self.urgency {
             Urgency::InTurn => elapsed.min(interruptions.total() - before),
@@ -190,6 +194,10 @@ impl Ran {
             }
         }
     }
+}
+
+fn panicked() -> Outcome {
+    Err(DeviceError::Failed("a panic while it ran".into()).into())
 }
 
 fn duration(span: Span) -> Duration {

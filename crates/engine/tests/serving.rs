@@ -2,9 +2,9 @@
 
 mod support;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use weft_engine::{
 };
 use weft_ir::operators::layout::concat;
 use weft_ir::{Dimensions, Tensor, Value};
-use weft_scheduler::policies::{ALL, KnownPolicy};
-use weft_scheduler::{Refusal, Span};
+use weft_scheduler::policies::{self, ALL, KnownPolicy};
+use weft_scheduler::{Action, Event, Learned, Policy, Refusal, Span, Time};
 use weft_zoo::{ZooOptions, build, entry, sample_inputs};
 
 const NAMES: [&str; 2] = ["tiny_resnet", "tiny_mobilenet_v2"];
@@ -327,4 +327,63 @@ fn models_without_an_objective_run_in_the_background_of_the_others() {
     assert!(alone.engine.status().partitions.iter().all(|partition| !partition.is_background));
     served.engine.serve(vec![served.models[1].clone()]).expect("it is prepared");
     assert_eq!(layers(&served), [(vec![other], false)]);
+}
+
+/// A policy that says of which models it knows something before it starts.
+struct Heir {
+    policy: Box<dyn Policy>,
+    knows: Arc<Mutex<Vec<Vec<bool>>>>,
+}
+
+impl Policy for Heir {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn learned(&self) -> Learned {
+        self.policy.learned()
+    }
+
+    fn start_from(&mut self, learned: Learned) {
+        let knows = learned.models.iter().map(Option::is_some).collect();
+        self.knows.lock().unwrap().push(knows);
+        self.policy.start_from(learned);
+    }
+
+    fn react(&mut self, event: Event, now: Time, actions: &mut Vec<Action>) {
+        self.policy.react(event, now, actions);
+    }
+}
+
+#[test]
+fn what_was_learned_of_models_that_stay_is_handed_on() {
+    let device = Arc::new(CpuDevice::new().expect("there is a CPU"));
+    let model = |slo_ms| model(&device, NAMES[0], Some(slo_ms));
+    let (stays, goes, comes) = (model(60_000.0), model(60_000.0), model(60_000.0));
+    let mut is_other = model(60_000.0);
+    let on = EngineDevice {
+        units: device.units(),
+        device: device.clone(),
+        bandwidth_bytes_per_s: 1e10,
+        memory_bytes: 1 << 30,
+        uses_background: false,
+        schedules: None,
+    };
+    let knows = Arc::<Mutex<Vec<Vec<bool>>>>::default();
+    let told = knows.clone();
+    let make = Box::new(move |served| -> Box<dyn Policy> {
+        let policy = policies::named("weft").expect("it is there").make(served);
+        Box::new(Heir { policy, knows: told.clone() })
+    });
+    let engine = Engine::start(on, make, Arc::new(Unobserved)).expect("threads start");
+    let serve = |models: &[&EngineModel]| {
+        let models = models.iter().map(|model| (*model).clone()).collect();
+        engine.serve(models).expect("they are prepared");
+        knows.lock().unwrap().pop().expect("it is told")
+    };
+    assert!(!serve(&[&goes, &stays, &is_other]).contains(&true));
+    // The same model, and how long it takes is another matter.
+    let half = |batch| Span::from_us(500.0 * f64::from(batch));
+    is_other.served = support::model(&device, NAMES[0], Some(60_000.0), 4, half).served;
+    assert_eq!(serve(&[&comes, &stays, &is_other]), [false, true, false]);
 }

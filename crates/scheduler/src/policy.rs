@@ -2,7 +2,8 @@
 
 use crate::identity::{MixId, ModelId};
 use crate::latency::PredictionError;
-use crate::layout::{Layout, LayoutFound, LayoutTask};
+use crate::layout::{LayoutFound, LayoutTask};
+use crate::learned::Learned;
 use crate::request::{Request, RequestId};
 use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
@@ -23,19 +24,25 @@ pub enum Event {
     /// A request came.
     Arrived(Request),
     /// Requests of one model came together, such as the rows of one call: none is launched before all have found their
-    /// place, so that they can share a batch.
+    /// place, so that they can share a batch, and where one is refused at the door all are.
     ArrivedTogether(Vec<Request>),
     /// A launch begins only now, after something else has used its units. There is nothing to be done about it.
     Begun(LaunchId),
+    /// Only some of a launch's requests are run, or none, since nobody waits for the others any more: how long it takes says
+    /// nothing of others. There is nothing to be done about it.
+    Thinned(LaunchId),
     /// A launch has ended.
     Finished(LaunchId),
-    /// All models that a partition was last asked to be prepared for can run on it from now on.
+    /// All models that a partition was asked to be prepared for can run on it from now on. Where it was asked more than once,
+    /// the answers come in that order.
     Prepared(PartitionId),
-    /// The models that a partition was last asked to be prepared for could not all be made ready: none of them can be
-    /// used there. What was ready before still is.
+    /// The models that a partition was asked to be prepared for could not all be made ready: none of them can be used there.
+    /// What was ready before still is. The answer to the same question as [`Event::Prepared`].
     Unprepared(PartitionId),
     /// A task to plan has been solved.
     Planned(Box<LayoutFound>),
+    /// A task to plan could not be solved: there is nothing better than what there is.
+    Unplanned,
     /// A mix was regulated, and can be launched from now on where it gains something; or one that could be launched is let go of.
     Regulated {
         /// The mix.
@@ -170,15 +177,15 @@ pub trait Policy: Send {
         false
     }
 
-    /// How large its partitions are; `None` where it knows no layouts, or has none yet.
-    fn layout(&self) -> Option<&Layout> {
-        None
+    /// What it has learned so far.
+    fn learned(&self) -> Learned {
+        Learned::default()
     }
 
-    /// Told before it starts how large the partitions of the policy in whose place it comes are, so that it changes them
-    /// only where that is worth it.
-    fn start_from(&mut self, layout: Layout) {
-        let _ = layout;
+    /// Told before it starts what the policy has learned in whose place it comes, by its own models: so it changes the layout
+    /// only where that is worth it, and promises as well as the other did.
+    fn start_from(&mut self, learned: Learned) {
+        let _ = learned;
     }
 
     /// Reacts to what happened by appending what is to be done.

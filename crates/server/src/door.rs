@@ -1,5 +1,5 @@
 //! The door: the one place where a request for inference, whole and within its tenant's limits, is let in or declined before
-//! it reaches the engine.
+//! it reaches the engine; and any request before it waits for a model to wake.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::error::ServeError;
-use crate::models::ModelEntry;
 
 /// How often a closed door is looked at.
 const LOOK: Duration = Duration::from_millis(5);
@@ -31,8 +30,8 @@ impl Door {
         Arc::new(Self { is_closed: AtomicBool::new(false), inside: AtomicUsize::new(0), limit })
     }
 
-    /// Lets a request for a model in, or says why not.
-    pub(crate) fn admit(self: &Arc<Self>, _model: &ModelEntry) -> Result<Admitted, ServeError> {
+    /// Lets a request in, or says why not.
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<Admitted, ServeError> {
         // Counted before it is looked at: of two that come for the last place one sees the other.
         let inside = self.inside.fetch_add(1, Ordering::Relaxed);
         let admitted = Admitted(self.clone());

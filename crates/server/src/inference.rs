@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, oneshot};
 use weft_engine::{Answer, Claim, Engine, InferError, Submission, Ticket};
 use weft_protocol::{InferRequest, InferResponse};
 
+use crate::beside::{LONG_BYTES, beside_if};
 use crate::door::Door;
 use crate::error::ServeError;
 use crate::inputs::{BoundInputs, bind};
@@ -20,12 +21,14 @@ use crate::spans::{PendingSpan, SpanExporter, TraceParent};
 use crate::tenants::{Caller, Tenants};
 use crate::tls::Tls;
 use crate::tuning::KernelTuning;
+use crate::wakes::Wakes;
 
 /// What all transports serve from.
 pub(crate) struct Serving {
     pub(crate) engine: Arc<Engine>,
     pub(crate) models: Arc<ModelTable>,
     pub(crate) repository: Arc<dyn Repository>,
+    pub(crate) wakes: Wakes,
     pub(crate) door: Arc<Door>,
     pub(crate) regions: Regions,
     pub(crate) tenants: Arc<Tenants>,
@@ -50,9 +53,9 @@ impl Serving {
         caller.check_sees(name)?;
         let found = self.models.find(name, version);
         let Err(ServeError::Asleep(asleep)) = found else { return found };
-        let repository = self.repository.clone();
-        let woken = tokio::task::spawn_blocking(move || repository.wake(&asleep)).await;
-        woken.unwrap_or(Err(ServeError::Stopping))?;
+        // Those who wait for it are as many as are taken on, like those who wait for the engine.
+        let _admitted = self.door.admit()?;
+        self.wakes.wake(&self.repository, &asleep).await?;
         self.models.find(name, version)
     }
 
@@ -87,10 +90,12 @@ impl Serving {
         arrived: Instant,
         passage: &mut Passage<'_>,
     ) -> Result<InferResponse, ServeError> {
-        let _admitted = self.door.admit(model)?;
+        let _admitted = self.door.admit()?;
         let wanted = WantedOutputs::of(model, &mut request)?;
         let regions = self.regions.of(caller);
-        let BoundInputs { values, rows } = bind(model, request.inputs, &regions)?;
+        let inputs = bind(model, request.inputs, &regions)?;
+        let is_long = inputs.shared_bytes() > LONG_BYTES;
+        let BoundInputs { values, rows } = beside_if(is_long, move || inputs.read()).await?;
         let submission = Submission {
             model: model.key,
             inputs: values,
@@ -104,6 +109,8 @@ impl Serving {
         passage.answered(submitted, &answer);
         let values = std::mem::take(&mut answer.outputs);
         let outputs = wanted.select(model, values, &regions)?;
+        let is_long = outputs.shared_bytes() > LONG_BYTES;
+        let outputs = beside_if(is_long, move || outputs.write()).await?;
         model.statistics.succeeded(rows, arrived.elapsed(), &answer);
         Ok(InferResponse {
             model_name: model.name.clone(),

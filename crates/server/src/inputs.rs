@@ -1,11 +1,44 @@
 //! Inputs are held against the model at the door, and put into the order in which it takes them.
 
-use weft_ir::Value;
+use weft_ir::{Tensor, Value};
 use weft_protocol::{InputTensor, TensorSource};
 
 use crate::error::ServeError;
 use crate::models::{ModelEntry, TensorSpec};
-use crate::shared_memory::CallerRegions;
+use crate::shared_memory::{CallerRegions, Reading};
+
+/// The inputs of a request, checked but for what lies in shared memory, which is still to be read.
+#[derive(Debug)]
+pub(crate) struct CheckedInputs {
+    sources: Vec<Source>,
+    rows: usize,
+}
+
+#[derive(Debug)]
+enum Source {
+    Given(Tensor),
+    Shared(Reading),
+}
+
+impl CheckedInputs {
+    /// How much is to be read.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        let shared = self.sources.iter().map(|source| match source {
+            Source::Given(_) => 0,
+            Source::Shared(reading) => reading.size_bytes(),
+        });
+        shared.sum()
+    }
+
+    pub(crate) fn read(self) -> Result<BoundInputs, ServeError> {
+        let read = |source: Source| match source {
+            Source::Given(tensor) => Ok(Value::Tensor(tensor)),
+            Source::Shared(reading) => reading.run().map(Value::Tensor),
+        };
+        let values = self.sources.into_iter().map(read).collect::<Result<_, ServeError>>()?;
+        Ok(BoundInputs { values, rows: self.rows })
+    }
+}
 
 /// The inputs of a request, checked.
 #[derive(Debug)]
@@ -16,12 +49,12 @@ pub(crate) struct BoundInputs {
     pub(crate) rows: usize,
 }
 
-/// Checks names, types and shapes, and reads what lies in shared memory.
+/// Checks names, types and shapes, and the size of what lies in shared memory.
 pub(crate) fn bind(
     model: &ModelEntry,
     inputs: Vec<InputTensor>,
     regions: &CallerRegions<'_>,
-) -> Result<BoundInputs, ServeError> {
+) -> Result<CheckedInputs, ServeError> {
     let specs = &model.signature.inputs;
     let mut places: Vec<Option<InputTensor>> = specs.iter().map(|_| None).collect();
     for input in inputs {
@@ -34,20 +67,19 @@ pub(crate) fn bind(
         places[place] = Some(input);
     }
     let mut rows = None;
-    let mut values = Vec::with_capacity(specs.len());
+    let mut sources = Vec::with_capacity(specs.len());
     for (spec, place) in specs.iter().zip(places) {
         let input =
             place.ok_or_else(|| model.mismatch(format!("input '{}' is missing", spec.name)))?;
         check(model, spec, &input, &mut rows)?;
-        let tensor = match input.data {
-            TensorSource::Tensor(tensor) => tensor,
+        sources.push(match input.data {
+            TensorSource::Tensor(tensor) => Source::Given(tensor),
             TensorSource::SharedMemory(range) => {
-                regions.read(&range, &input.name, input.data_type, input.shape)?
+                Source::Shared(regions.read(&range, &input.name, input.data_type, input.shape)?)
             }
-        };
-        values.push(Value::Tensor(tensor));
+        });
     }
-    Ok(BoundInputs { values, rows: rows.unwrap_or(1) })
+    Ok(CheckedInputs { sources, rows: rows.unwrap_or(1) })
 }
 
 /// Holds one input against what the model takes; `rows` is what inputs before it said of the batch.
@@ -132,6 +164,7 @@ mod tests {
     fn inputs_are_put_in_the_models_order() {
         let given = vec![input("b", &[3, 1]), input("a", &[3, 2])];
         let bound = bind(&model(), given, &Regions::new(1).of(&anybody())).unwrap();
+        let bound = bound.read().unwrap();
         assert_eq!(bound.rows, 3);
         let shapes: Vec<_> =
             bound.values.iter().map(|value| value.tensor().unwrap().shape().to_vec()).collect();

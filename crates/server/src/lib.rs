@@ -5,6 +5,7 @@
 
 mod admin;
 mod answer;
+mod beside;
 mod classification;
 mod connection;
 mod door;
@@ -31,6 +32,7 @@ mod statistics;
 mod tenants;
 mod tls;
 mod tuning;
+mod wakes;
 
 pub use admin::{
     LatencyDocument, MembershipDocument, MemoryDocument, ModelDocument, ObjectiveDocument,

@@ -1,12 +1,12 @@
 //! Outputs in the order and the form that a request asks for.
 
 use weft_ir::{Tensor, Value};
-use weft_protocol::{InferRequest, OutputTensor, RegionRange, RequestedOutput};
+use weft_protocol::{InferRequest, OutputTensor, RequestedOutput};
 
 use crate::classification::classified;
 use crate::error::ServeError;
 use crate::models::ModelEntry;
-use crate::shared_memory::CallerRegions;
+use crate::shared_memory::{CallerRegions, Writing};
 
 /// What a request wants back.
 #[derive(Debug)]
@@ -46,17 +46,38 @@ impl WantedOutputs {
         model: &ModelEntry,
         values: Vec<Value>,
         regions: &CallerRegions<'_>,
-    ) -> Result<Vec<OutputTensor>, ServeError> {
+    ) -> Result<Selected, ServeError> {
         let mut values: Vec<Option<Value>> = values.into_iter().map(Some).collect();
-        let mut written = Vec::with_capacity(self.outputs.len());
+        let mut selected = Vec::with_capacity(self.outputs.len());
         for (place, wanted) in self.outputs {
             let value = values.get_mut(place).and_then(Option::take);
             let tensor = value.and_then(|value| value.into_tensor().ok()).ok_or_else(|| {
                 model.mismatch(format!("output '{}' is not a tensor", wanted.name))
             })?;
-            written.push(output(model, wanted, tensor, self.is_binary, regions)?);
+            selected.push(output(model, wanted, tensor, self.is_binary, regions)?);
         }
-        Ok(written)
+        Ok(Selected(selected))
+    }
+}
+
+/// Outputs, and where those belong that are still to be written to shared memory.
+pub(crate) struct Selected(Vec<(OutputTensor, Option<Writing>)>);
+
+impl Selected {
+    /// How much is to be written, but for texts.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        let shared = self.0.iter().filter(|(_, writing)| writing.is_some());
+        shared.map(|(output, _)| output.tensor.size_bytes()).sum()
+    }
+
+    pub(crate) fn write(self) -> Result<Vec<OutputTensor>, ServeError> {
+        let write = |(mut output, writing): (OutputTensor, Option<Writing>)| {
+            if let Some(writing) = writing {
+                output.shared_memory = Some(writing.run(&output.name, &output.tensor)?);
+            }
+            Ok(output)
+        };
+        self.0.into_iter().map(write).collect()
     }
 }
 
@@ -66,19 +87,14 @@ fn output(
     tensor: Tensor,
     is_binary: bool,
     regions: &CallerRegions<'_>,
-) -> Result<OutputTensor, ServeError> {
+) -> Result<(OutputTensor, Option<Writing>), ServeError> {
     let tensor = match wanted.classification {
         None => tensor,
         Some(count) => classified(&tensor, count, model.signature.max_batch_size > 0)
             .map_err(|error| model.mismatch(format!("output '{}': {error}", wanted.name)))?,
     };
-    let shared_memory = match wanted.shared_memory {
-        None => None,
-        Some(range) => {
-            let size_bytes = regions.write(&range, &wanted.name, &tensor)?;
-            Some(RegionRange { size_bytes, ..range })
-        }
-    };
+    let writing = wanted.shared_memory.map(|range| regions.write(range)).transpose()?;
     let is_binary = wanted.is_binary.unwrap_or(is_binary);
-    Ok(OutputTensor { name: wanted.name, tensor, is_binary, shared_memory })
+    let output = OutputTensor { name: wanted.name, tensor, is_binary, shared_memory: None };
+    Ok((output, writing))
 }

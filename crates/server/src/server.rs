@@ -23,6 +23,7 @@ use crate::spans::SpanExporter;
 use crate::tenants::Tenants;
 use crate::tls::Tls;
 use crate::tuning::KernelTuning;
+use crate::wakes::Wakes;
 
 /// Where a server listens, and how much it takes on.
 #[derive(Clone, Debug)]
@@ -100,6 +101,7 @@ impl Server {
             engine,
             models,
             repository,
+            wakes: Wakes::default(),
             door: Door::new(limits.requests_in_flight),
             regions: Regions::new(limits.regions),
             tenants: options.tenants.clone(),

@@ -169,48 +169,37 @@ impl CallerRegions<'_> {
         Ok(BTreeMap::from([(name.to_string(), region.clone())]))
     }
 
-    /// Reads a tensor.
+    /// A tensor to be read that can be in its range, as far as its shape says.
     pub(crate) fn read(
         &self,
         range: &RegionRange,
         name: &str,
         data_type: DataType,
         shape: Vec<usize>,
-    ) -> Result<Tensor, ServeError> {
+    ) -> Result<Reading, ServeError> {
         let (region, start) = self.part(range)?;
+        let size_bytes = range.size_bytes;
         let problem = |problem| ProtocolError::Tensor { name: name.into(), problem };
         // A file may be longer than memory, so its length is no reason to set that much aside.
-        if range.size_bytes > MAX_TENSOR_BYTES {
+        if size_bytes > MAX_TENSOR_BYTES {
             let problem = problem(format!("takes more than {MAX_TENSOR_BYTES} bytes"));
             return Err(problem.into());
         }
-        let mut bytes = vec![0; range.size_bytes];
-        let read = region.file.read_exact_at(&mut bytes, start);
-        read.map_err(|source| RegionError::Failed { key: region.key, source })?;
-        Ok(tensor_from_raw(data_type, shape, Bytes::from(bytes)).map_err(problem)?)
+        let times = |bytes: usize, size: &usize| bytes.checked_mul(*size);
+        let needed_bytes = shape.iter().try_fold(data_type.size_bytes(), times);
+        // How long texts are is not known before they are read.
+        if data_type != DataType::String && needed_bytes != Some(size_bytes) {
+            let problem =
+                problem(format!("{size_bytes} bytes do not make {shape:?} of {data_type}"));
+            return Err(problem.into());
+        }
+        Ok(Reading { region, start, size_bytes, name: name.into(), data_type, shape })
     }
 
-    /// Writes a tensor, and says how many bytes it took.
-    pub(crate) fn write(
-        &self,
-        range: &RegionRange,
-        name: &str,
-        tensor: &Tensor,
-    ) -> Result<usize, ServeError> {
-        let (region, start) = self.part(range)?;
-        let problem = |problem| ProtocolError::Tensor { name: name.into(), problem };
-        let bytes = raw_bytes(tensor).map_err(problem)?;
-        if bytes.len() > range.size_bytes {
-            return Err(RegionError::TooSmall {
-                name: name.into(),
-                needed_bytes: bytes.len(),
-                given_bytes: range.size_bytes,
-            }
-            .into());
-        }
-        let written = region.file.write_all_at(&bytes, start);
-        written.map_err(|source| RegionError::Failed { key: region.key, source })?;
-        Ok(bytes.len())
+    /// A range that a tensor is to be written to.
+    pub(crate) fn write(&self, range: RegionRange) -> Result<Writing, ServeError> {
+        let (region, start) = self.part(&range)?;
+        Ok(Writing { region, start, range })
     }
 
     /// The region of a part, and where in its file the part begins.
@@ -229,6 +218,57 @@ impl CallerRegions<'_> {
         // Both lie within the file, so their sum does not overflow.
         let start = region.offset_bytes + offset;
         Ok((region, start))
+    }
+}
+
+/// A tensor that is to be read from a region, whoever forgets that meanwhile.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    region: Region,
+    start: u64,
+    size_bytes: usize,
+    name: String,
+    data_type: DataType,
+    shape: Vec<usize>,
+}
+
+impl Reading {
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    pub(crate) fn run(self) -> Result<Tensor, ServeError> {
+        let Self { region, start, size_bytes, name, data_type, shape } = self;
+        let mut bytes = vec![0; size_bytes];
+        let read = region.file.read_exact_at(&mut bytes, start);
+        read.map_err(|source| RegionError::Failed { key: region.key, source })?;
+        let tensor = tensor_from_raw(data_type, shape, Bytes::from(bytes));
+        Ok(tensor.map_err(|problem| ProtocolError::Tensor { name, problem })?)
+    }
+}
+
+/// A part of a region that a tensor is to be written to.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    region: Region,
+    start: u64,
+    range: RegionRange,
+}
+
+impl Writing {
+    /// Writes an output, and says what it took of the range.
+    pub(crate) fn run(self, name: &str, tensor: &Tensor) -> Result<RegionRange, ServeError> {
+        let Self { region, start, range } = self;
+        let problem = |problem| ProtocolError::Tensor { name: name.into(), problem };
+        let bytes = raw_bytes(tensor).map_err(problem)?;
+        let (needed_bytes, given_bytes) = (bytes.len(), range.size_bytes);
+        if needed_bytes > given_bytes {
+            let name = name.into();
+            return Err(RegionError::TooSmall { name, needed_bytes, given_bytes }.into());
+        }
+        let written = region.file.write_all_at(&bytes, start);
+        written.map_err(|source| RegionError::Failed { key: region.key, source })?;
+        Ok(RegionRange { size_bytes: needed_bytes, ..range })
     }
 }
 
@@ -279,8 +319,10 @@ mod tests {
         let regions = regions.of(&caller);
         regions.register("r", &memory.0, 8, 24).unwrap();
         let tensor = Tensor::vector(vec![1.5f32, -2.0]);
-        assert_eq!(regions.write(&range(4, 12), "y", &tensor).unwrap(), 8);
-        assert_eq!(regions.read(&range(4, 8), "x", DataType::F32, vec![2]).unwrap(), tensor);
+        let written = regions.write(range(4, 12)).unwrap().run("y", &tensor);
+        assert_eq!(written.unwrap(), range(4, 8));
+        let read = regions.read(&range(4, 8), "x", DataType::F32, vec![2]).unwrap();
+        assert_eq!((read.size_bytes(), read.run().unwrap()), (8, tensor));
         assert_eq!(fs::read(path(&memory.0).unwrap()).unwrap()[12..16], 1.5f32.to_le_bytes());
         assert_eq!(regions.list("").unwrap()["r"].size_bytes, 24);
         regions.unregister("r");
@@ -305,10 +347,33 @@ mod tests {
             assert!(matches!(read, Err(ServeError::Region(RegionError::OutOfBounds { .. }))));
         }
         let tensor = Tensor::vector(vec![0f32; 3]);
-        let small = regions.write(&range(0, 8), "y", &tensor);
+        let small = regions.write(range(0, 8)).unwrap().run("y", &tensor);
         assert!(matches!(small, Err(ServeError::Region(RegionError::TooSmall { .. }))));
-        let wrong = regions.read(&range(0, 8), "x", DataType::F32, vec![3]);
-        assert!(matches!(wrong, Err(ServeError::Protocol(_))));
+    }
+
+    #[test]
+    fn what_cannot_be_the_tensor_is_not_read() {
+        // As long as it may be, and nothing of it is there: whoever reads it sets that much memory aside.
+        let memory = Memory::new("long", &[]);
+        let file = fs::OpenOptions::new().write(true).open(path(&memory.0).unwrap()).unwrap();
+        file.set_len(MAX_TENSOR_BYTES as u64 + 1).unwrap();
+        let (regions, caller) = (Regions::new(1), anybody());
+        let regions = regions.of(&caller);
+        regions.register("r", &memory.0, 0, MAX_TENSOR_BYTES as u64 + 1).unwrap();
+        let read = |size, data_type, shape: &[usize]| {
+            regions.read(&range(0, size), "x", data_type, shape.to_vec())
+        };
+        for (size, shape) in [
+            (MAX_TENSOR_BYTES, &[1, 3][..]),
+            (MAX_TENSOR_BYTES + 1, &[MAX_TENSOR_BYTES / 4 + 1]),
+            (8, &[3]),
+            (0, &[usize::MAX, 2]),
+        ] {
+            let wrong = read(size, DataType::F32, shape);
+            assert!(matches!(wrong, Err(ServeError::Protocol(_))), "{size} {shape:?}");
+        }
+        assert!(read(12, DataType::F32, &[1, 3]).is_ok());
+        assert!(read(1 << 20, DataType::String, &[1]).is_ok(), "a text may be long");
     }
 
     #[test]
@@ -318,7 +383,7 @@ mod tests {
         let regions = regions.of(&caller);
         regions.register("r", &memory.0, 0, 32).unwrap();
         fs::write(path(&memory.0).unwrap(), [0; 8]).unwrap();
-        let read = regions.read(&range(0, 32), "x", DataType::F32, vec![8]);
+        let read = regions.read(&range(0, 32), "x", DataType::F32, vec![8]).unwrap().run();
         assert!(matches!(read, Err(ServeError::Region(RegionError::Failed { .. }))));
     }
 

@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod capacity;
+mod circumstances;
 mod closed_loop;
 mod durations;
 mod event_queue;
@@ -15,6 +16,7 @@ mod observer;
 mod open_requests;
 mod outcome;
 mod partitions;
+mod pause;
 mod run;
 mod running;
 mod scenario;
@@ -25,6 +27,7 @@ mod world;
 
 pub use arrivals::Arrivals;
 pub use capacity::{Capacity, capacity};
+pub use circumstances::Circumstances;
 pub use closed_loop::Clients;
 pub use fleet::{DeviceOutcome, FleetError, FleetOutcome, run_fleet};
 pub use histogram::Histogram;
@@ -32,7 +35,7 @@ pub use lateness::Lateness;
 pub use load::Load;
 pub use observer::{Executed, Observer};
 pub use outcome::{ModelOutcome, Outcome, Reconfigurations};
-pub use run::{run, run_observed};
+pub use run::{run, run_observed, run_under};
 pub use scenario::{Scenario, Traces, WorkloadFiles, read_load};
 pub use trace::Trace;
 pub use trace_events::TraceEvents;

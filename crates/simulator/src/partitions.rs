@@ -1,6 +1,6 @@
 //! The partitions of the device: what is ready on them, which are active, and that units are never given away twice.
 
-use weft_scheduler::{ModelId, PartitionId, UnitMask};
+use weft_scheduler::{ModelId, PartitionId, Time, UnitMask};
 
 use crate::violation::Violation;
 
@@ -11,6 +11,8 @@ struct Partition {
     /// How many run or are paused.
     launches: u32,
     ready: Vec<ModelId>,
+    /// When the last of its preparations ends.
+    prepared_at: Time,
 }
 
 /// All partitions that were prepared and not discarded.
@@ -35,8 +37,13 @@ impl Partitions {
         }
     }
 
-    /// A partition is about to be prepared.
-    pub(crate) fn prepare(&mut self, id: PartitionId, units: UnitMask) -> Result<(), Violation> {
+    /// A partition is about to be prepared, which would end at an instant; says when it does, after its preparations before that.
+    pub(crate) fn prepare(
+        &mut self,
+        id: PartitionId,
+        units: UnitMask,
+        until: Time,
+    ) -> Result<Time, Violation> {
         if units.is_empty() {
             return Err(Violation::NoUnits(id));
         }
@@ -45,12 +52,17 @@ impl Partitions {
         }
         match self.partitions.binary_search_by_key(&id, |partition| partition.id) {
             Ok(place) if self.partitions[place].units != units => Err(Violation::UnitsChanged(id)),
-            Ok(_) => Ok(()),
+            Ok(place) => {
+                let partition = &mut self.partitions[place];
+                partition.prepared_at = partition.prepared_at.max(until);
+                Ok(partition.prepared_at)
+            }
             Err(place) => {
-                let ready = Vec::new();
-                let partition = Partition { id, units, is_active: false, launches: 0, ready };
+                let (is_active, launches, ready) = (false, 0, Vec::new());
+                let partition =
+                    Partition { id, units, is_active, launches, ready, prepared_at: until };
                 self.partitions.insert(place, partition);
-                Ok(())
+                Ok(until)
             }
         }
     }
@@ -142,6 +154,8 @@ impl Partitions {
 
 #[cfg(test)]
 mod tests {
+    use weft_scheduler::Span;
+
     use super::*;
 
     const ONE: PartitionId = PartitionId(7);
@@ -150,8 +164,8 @@ mod tests {
 
     fn prepared() -> Partitions {
         let mut partitions = Partitions::new(4, false);
-        partitions.prepare(ONE, UnitMask::range(0, 3)).unwrap();
-        partitions.prepare(OTHER, UnitMask::range(2, 2)).unwrap();
+        partitions.prepare(ONE, UnitMask::range(0, 3), Time::START).unwrap();
+        partitions.prepare(OTHER, UnitMask::range(2, 2), Time::START).unwrap();
         assert!(partitions.make_ready(ONE, &[MODEL]));
         partitions
     }
@@ -173,13 +187,19 @@ mod tests {
     #[test]
     fn a_partition_keeps_its_units_and_the_device_its_size() {
         let mut partitions = prepared();
-        let beyond = partitions.prepare(PartitionId(9), UnitMask::range(3, 2));
+        let mut prepare = |id, units| partitions.prepare(id, units, Time::START);
+        let beyond = prepare(PartitionId(9), UnitMask::range(3, 2));
         assert_eq!(beyond, Err(Violation::UnitsBeyondDevice(PartitionId(9))));
-        let nothing = partitions.prepare(PartitionId(9), UnitMask::EMPTY);
+        let nothing = prepare(PartitionId(9), UnitMask::EMPTY);
         assert_eq!(nothing, Err(Violation::NoUnits(PartitionId(9))));
-        let changed = partitions.prepare(ONE, UnitMask::range(0, 2));
+        let changed = prepare(ONE, UnitMask::range(0, 2));
         assert_eq!(changed, Err(Violation::UnitsChanged(ONE)));
-        assert_eq!(partitions.prepare(ONE, UnitMask::range(0, 3)), Ok(()));
+        let later = Time::START + Span::from_us(1.0);
+        let again = |partitions: &mut Partitions, until| {
+            partitions.prepare(ONE, UnitMask::range(0, 3), until)
+        };
+        assert_eq!(again(&mut partitions, later), Ok(later));
+        assert_eq!(again(&mut partitions, Time::START), Ok(later), "one after another");
     }
 
     #[test]

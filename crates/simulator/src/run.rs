@@ -9,6 +9,7 @@ use weft_scheduler::{
 };
 
 use crate::arrivals::Arrivals;
+use crate::circumstances::{Circumstances, Drawn};
 use crate::closed_loop::Clients;
 use crate::durations::Durations;
 use crate::event_queue::EventQueue;
@@ -19,6 +20,7 @@ use crate::observer::{Executed, Observer};
 use crate::open_requests::OpenRequests;
 use crate::outcome::{ModelOutcome, Outcome};
 use crate::partitions::Partitions;
+use crate::pause::Pause;
 use crate::running::{Execution, Running};
 use crate::violation::Violation;
 use crate::world::World;
@@ -30,10 +32,15 @@ const PATIENCE: Span = Span::from_nanos(100_000_000_000);
 const LEAST_FACTOR: f64 = 0.2;
 
 enum Happening {
-    Ready(PartitionId, Vec<ModelId>),
+    /// `None` where they could not be made ready.
+    Ready(PartitionId, Option<Vec<ModelId>>),
     Planned(Box<LayoutFound>),
     Regulated(MixId, Result<f64, NoMix>),
     Wake,
+    /// Something else wants the device.
+    Wanted,
+    /// It needs it no more.
+    Resumed,
 }
 
 /// Where requests of one model come from.
@@ -64,7 +71,17 @@ pub fn run_observed<O: Observer>(
     policy: &mut dyn Policy,
     observer: &mut O,
 ) -> Result<Outcome, Violation> {
-    let mut run = Run::new(world, policy, observer);
+    run_under(world, &Circumstances::default(), policy, observer)
+}
+
+/// The same under circumstances.
+pub fn run_under<O: Observer>(
+    world: &World,
+    circumstances: &Circumstances,
+    policy: &mut dyn Policy,
+    observer: &mut O,
+) -> Result<Outcome, Violation> {
+    let mut run = Run::new(world, circumstances, policy, observer);
     run.prepare()?;
     run.begin();
     while let Some((event, now)) = run.next() {
@@ -101,12 +118,16 @@ struct Run<'a, O> {
     partitions: Partitions,
     mixes: Mixes,
     running: Running,
+    pause: Pause,
+    circumstances: Drawn,
     durations: Durations,
     noise: Option<Normal<f64>>,
     random: SmallRng,
     next_request: u64,
     /// Before the first request.
     is_starting: bool,
+    /// When the last thing happened.
+    now: Time,
     /// When a request last came or ended.
     last_activity: Time,
     actions: Vec<Action>,
@@ -114,7 +135,12 @@ struct Run<'a, O> {
 }
 
 impl<'a, O: Observer> Run<'a, O> {
-    fn new(world: &'a World, policy: &'a mut dyn Policy, observer: &'a mut O) -> Self {
+    fn new(
+        world: &'a World,
+        circumstances: &Circumstances,
+        policy: &'a mut dyn Policy,
+        observer: &'a mut O,
+    ) -> Self {
         let models = world.models.iter().zip(0..);
         let sources =
             models.clone().map(|(model, index)| Source::new(&model.load, world.seed, index));
@@ -133,11 +159,14 @@ impl<'a, O: Observer> Run<'a, O> {
             partitions: Partitions::new(world.units, world.can_interrupt),
             mixes: Mixes::default(),
             running: Running::new(),
+            pause: Pause::default(),
+            circumstances: Drawn::new(*circumstances, world.seed),
             durations: Durations::new(world),
             noise: Normal::new(1.0, world.noise).ok().filter(|_| world.noise > 0.0),
             random: SmallRng::seed_from_u64(world.seed),
             next_request: 0,
             is_starting: true,
+            now: Time::START,
             last_activity: Time::START,
             actions: Vec::new(),
             outcome: Outcome {
@@ -167,24 +196,34 @@ impl<'a, O: Observer> Run<'a, O> {
     /// What happens next. At one instant executions end first, and requests come last.
     fn next(&mut self) -> Option<(Event, Time)> {
         loop {
+            if let Some(execution) = self.pause.release(self.now) {
+                let launch = execution.launch;
+                self.running.begin(execution, self.now);
+                return Some((Event::Begun(launch), self.now));
+            }
             let at = |next: Option<Time>| next.unwrap_or(Time::NEVER);
             let (end, other) = (at(self.running.next_end()), at(self.queue.next_at()));
             let arrival = at(self.arrivals.next_at());
             if end <= other.min(arrival)
                 && let Some(launch) = self.finish(end)
             {
+                self.now = end;
                 return Some((Event::Finished(launch), end));
             }
             if arrival < other {
-                let request = self.arrive(arrival)?;
-                return Some((Event::Arrived(request), arrival));
+                self.now = arrival;
+                return Some((self.arrive(arrival)?, arrival));
             }
             let (now, happening) = self.queue.take()?;
+            self.now = now;
             match happening {
-                Happening::Ready(partition, models) => {
+                Happening::Ready(partition, Some(models)) => {
                     if self.partitions.make_ready(partition, &models) {
                         return Some((Event::Prepared(partition), now));
                     }
+                }
+                Happening::Ready(partition, None) => {
+                    return Some((Event::Unprepared(partition), now));
                 }
                 Happening::Planned(found) => return Some((Event::Planned(found), now)),
                 Happening::Regulated(mix, share) => {
@@ -193,6 +232,19 @@ impl<'a, O: Observer> Run<'a, O> {
                     }
                 }
                 Happening::Wake => return Some((Event::Woken, now)),
+                Happening::Wanted => {
+                    let is_idle = self.open.len() == 0 && self.running.next_end().is_none();
+                    if is_idle {
+                        self.pause.begin();
+                        self.queue.put(now + self.circumstances.pause(), Happening::Resumed);
+                    } else {
+                        self.put_pause();
+                    }
+                }
+                Happening::Resumed => {
+                    self.pause.end();
+                    self.put_pause();
+                }
             }
         }
     }
@@ -203,8 +255,17 @@ impl<'a, O: Observer> Run<'a, O> {
         is_idle && (self.open.len() == 0 || now.since(self.last_activity) > PATIENCE)
     }
 
+    /// Something else will want the device, as long as requests come.
+    fn put_pause(&mut self) {
+        let next = self.circumstances.next_pause(self.now);
+        if let Some(at) = next.filter(|&at| at < self.end()) {
+            self.queue.put(at, Happening::Wanted);
+        }
+    }
+
     /// Puts the first requests into the queue.
     fn begin(&mut self) {
+        self.put_pause();
         for index in 0..self.sources.len() {
             let model = ModelId(index as u32);
             match &mut self.sources[index] {
@@ -254,23 +315,33 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    /// The next request comes, and the one that follows it is drawn.
-    fn arrive(&mut self, now: Time) -> Option<Request> {
+    /// The next request comes, perhaps of several rows, and the one that follows it is drawn.
+    fn arrive(&mut self, now: Time) -> Option<Event> {
         let model = *self.arrivals.peek()?;
         match self.draw(model) {
             Some(at) => self.arrivals.replace_next(at, model),
             None => drop(self.arrivals.take()),
         }
         self.last_activity = now;
-        let id = RequestId(self.next_request);
-        self.next_request += 1;
         let time_left = self.time_left[model.index()].as_mut();
         let deadline = time_left.map_or(Time::NEVER, |left| now + left.draw());
-        let request = Request { id, model, arrived: now, deadline };
-        self.open.add(request);
-        self.outcome.models[model.index()].arrived += 1;
-        self.observer.arrived(&request);
-        Some(request)
+        let rows = match self.sources[model.index()] {
+            Source::Arrivals(_) => self.circumstances.rows(),
+            Source::Clients(_) => 1,
+        };
+        let mut row = || {
+            let id = RequestId(self.next_request);
+            self.next_request += 1;
+            let request = Request { id, model, arrived: now, deadline };
+            self.open.add(request);
+            self.outcome.models[model.index()].arrived += 1;
+            self.observer.arrived(&request);
+            request
+        };
+        Some(match rows {
+            1 => Event::Arrived(row()),
+            _ => Event::ArrivedTogether((0..rows).map(|_| row()).collect()),
+        })
     }
 
     /// The next execution ends, and its requests are answered.
@@ -309,7 +380,19 @@ impl<'a, O: Observer> Run<'a, O> {
 
     fn hand(&mut self, event: Event, now: Time) -> Result<(), Violation> {
         let mut actions = std::mem::take(&mut self.actions);
+        let call: Vec<RequestId> = match &event {
+            Event::ArrivedTogether(rows) => rows.iter().map(|row| row.id).collect(),
+            _ => Vec::new(),
+        };
         self.policy.react(event, now, &mut actions);
+        let refused = actions.iter().filter(|action| match action {
+            Action::Refuse { request, .. } => call.contains(request),
+            _ => false,
+        });
+        let refused = refused.count();
+        if refused > 0 && refused < call.len() {
+            return Err(Violation::CallDivided(call[0]));
+        }
         for action in actions.drain(..) {
             self.carry_out(action, now)?;
         }
@@ -320,11 +403,14 @@ impl<'a, O: Observer> Run<'a, O> {
     fn carry_out(&mut self, action: Action, now: Time) -> Result<(), Violation> {
         match action {
             Action::Prepare { partition, units, models } => {
-                self.partitions.prepare(partition, units)?;
                 self.outcome.reconfigurations.prepared += 1;
                 let each = self.world.preparation_per_model * models.len() as f64;
-                let until = now + self.beside(self.world.preparation + each);
-                self.queue.put(until, Happening::Ready(partition, models));
+                let (takes, fails) = match self.is_starting {
+                    true => (Span::ZERO, false),
+                    false => self.circumstances.preparation(self.world.preparation + each),
+                };
+                let until = self.partitions.prepare(partition, units, now + takes)?;
+                self.queue.put(until, Happening::Ready(partition, (!fails).then_some(models)));
                 self.observer.preparing(partition, units, now, until);
             }
             Action::Activate(partition) => {
@@ -436,7 +522,9 @@ impl<'a, O: Observer> Run<'a, O> {
             ends,
             memory,
         };
-        self.running.begin(execution, now);
+        if let Some(execution) = self.pause.hold(execution) {
+            self.running.begin(execution, now);
+        }
         Ok(())
     }
 }

@@ -12,13 +12,27 @@ pub enum Violation {
     UnitsChanged(PartitionId),
     PartitionNotActive(PartitionId),
     PartitionActive(PartitionId),
-    ModelNotReady { partition: PartitionId, model: ModelId },
+    ModelNotReady {
+        partition: PartitionId,
+        model: ModelId,
+    },
     PartitionBusy(PartitionId),
     UnknownPartition(PartitionId),
     UnknownRequest(RequestId),
     EmptyLaunch(LaunchId),
-    WrongModel { request: RequestId, launched: ModelId },
-    UnknownMix { launch: LaunchId, mix: MixId },
-    NotAllOfMix { launch: LaunchId, mix: MixId },
+    /// Rows of the call that this is one of were refused, and others were not.
+    CallDivided(RequestId),
+    WrongModel {
+        request: RequestId,
+        launched: ModelId,
+    },
+    UnknownMix {
+        launch: LaunchId,
+        mix: MixId,
+    },
+    NotAllOfMix {
+        launch: LaunchId,
+        mix: MixId,
+    },
     RequestsLost(usize),
 }

@@ -81,6 +81,12 @@ impl BestEffort {
         self.waiting += 1;
     }
 
+    /// The last request of a member has never come.
+    pub(super) fn take_back(&mut self, member: usize) {
+        self.queues[member].requests.pop_back();
+        self.waiting -= 1;
+    }
+
     pub(super) fn take_all(&mut self) -> Vec<Request> {
         (self.waiting, self.owed_ns, self.set_aside) = (0, 0.0, None);
         self.queues.iter_mut().flat_map(|queue| queue.requests.drain(..)).collect()

@@ -9,7 +9,7 @@ use super::Lane;
 use super::agenda::{Newcomer, Spot, Upcoming};
 use super::best_effort::LEAST_SHARE;
 use super::outlook::{Cost, Outlook, Work};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// What ends within this share of the time that a newcomer takes is waited for: an interruption costs something.
 const WORTH_WAITING: f64 = 0.25;
@@ -96,6 +96,14 @@ impl Lane {
         let Upcoming { deadline, certainty, place, count: requests, .. } = rest;
         self.occupant = Some(Occupant { deadline, certainty, place, requests });
         true
+    }
+
+    /// What is paused takes so much longer: less of it was done than it seemed.
+    pub(crate) fn delay_paused(&mut self, by: Span) {
+        if let Some(index) = self.paused() {
+            self.agenda.upcoming[index].cost.duration += by;
+            self.agenda.count(index);
+        }
     }
 
     /// The batch that is paused is no longer this lane's: it has ended, or belongs to another lane.

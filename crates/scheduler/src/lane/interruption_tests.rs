@@ -177,3 +177,28 @@ fn what_is_paused_stays_when_all_that_waits_is_taken_out_or_it_ends_by_itself() 
     lane.set_busy_until(at(30.0));
     assert!(lane.resume(at(30.0)));
 }
+
+#[test]
+fn an_interruption_that_is_taken_back_has_not_happened() {
+    let mut lane = busy(500.0);
+    let (before, waiting) = (lane.before(), lane.waiting());
+    let request = Request { id: RequestId(1), model: SHORT, arrived: at(20.0), deadline: at(35.0) };
+    let prospect = lane.prospect(&request, at(20.0), &LongAndShort).unwrap();
+    lane.accept(request, prospect);
+    assert!(lane.has_paused());
+    lane.take_back(before, &[prospect]);
+    assert_eq!((lane.has_paused(), lane.waiting()), (false, waiting));
+    assert_eq!(lane.free_at(at(20.0)), at(100.0));
+    assert!(comes(&mut lane, 2, SHORT, 20.0, 35.0), "it can be interrupted as before");
+}
+
+#[test]
+fn what_has_not_begun_when_it_is_paused_is_all_left() {
+    let mut lane = busy(500.0);
+    assert!(comes(&mut lane, 1, SHORT, 20.0, 35.0));
+    assert_eq!(next(&mut lane, 20.0), Some(vec![1]));
+    lane.delay_paused(Span::from_us(20.0));
+    lane.set_busy_until(at(30.0));
+    assert!(next(&mut lane, 30.0).is_none() && lane.resume(at(30.0)));
+    assert_eq!(lane.free_at(at(30.0)), at(130.0));
+}

@@ -46,6 +46,7 @@ mod outlook;
 mod properties;
 mod queues;
 mod shares;
+mod taking_back;
 #[cfg(test)]
 mod tests;
 
@@ -55,6 +56,7 @@ pub use batch_latency::BatchLatency;
 pub use lane_model::LaneModel;
 pub use launch::Batch;
 pub use mixing::{LaneMix, MixLatency};
+pub(crate) use taking_back::LaneBefore;
 
 use crate::identity::ModelId;
 use crate::policy::Refusal;
@@ -269,15 +271,16 @@ impl Lane {
     /// what room there is must be left to others.
     pub fn admit(&mut self, request: Request, prospect: Prospect) -> Result<(), Refusal> {
         let outcome = self.judge(&request, &prospect);
-        let Newcomer { member, place, .. } = prospect.newcomer;
-        // What is refused to who is apart says nothing of the lane.
-        if prospect.spot.is_some() && place == self.queues.place(member) {
-            self.shares.observe_arrival(member, outcome.is_err());
+        match outcome {
+            Ok(()) => self.accept(request, prospect),
+            Err(_) => self.decline(&request, &prospect),
         }
-        if outcome.is_err() {
-            self.note_apart(place, request.arrived);
-        }
-        outcome?;
+        outcome
+    }
+
+    /// Takes in a request that may be, by its prospect.
+    pub(crate) fn accept(&mut self, request: Request, prospect: Prospect) {
+        self.observe_arrival(&prospect, false);
         self.waiting += 1;
         match prospect.spot {
             None => self.best_effort.put(prospect.newcomer.member, request),
@@ -286,7 +289,20 @@ impl Lane {
                 self.take_in(prospect.newcomer, spot);
             }
         }
-        Ok(())
+    }
+
+    /// Learns that a request with such a prospect is refused.
+    pub(crate) fn decline(&mut self, request: &Request, prospect: &Prospect) {
+        self.observe_arrival(prospect, true);
+        self.note_apart(prospect.newcomer.place, request.arrived);
+    }
+
+    fn observe_arrival(&mut self, prospect: &Prospect, is_refused: bool) {
+        let Newcomer { member, place, .. } = prospect.newcomer;
+        // What is refused to who is apart says nothing of the lane.
+        if prospect.spot.is_some() && place == self.queues.place(member) {
+            self.shares.observe_arrival(member, is_refused);
+        }
     }
 
     fn take_in(&mut self, newcomer: Newcomer, spot: Spot) {
@@ -296,7 +312,8 @@ impl Lane {
         self.agenda.take_in(newcomer, spot);
     }
 
-    fn judge(&self, request: &Request, prospect: &Prospect) -> Result<(), Refusal> {
+    /// Whether a request may be taken in whose prospect was asked for just now, or why not.
+    pub(crate) fn judge(&self, request: &Request, prospect: &Prospect) -> Result<(), Refusal> {
         let predicted = prospect.finish.since(request.arrived);
         if self.waiting >= self.limit {
             Err(Refusal::QueueFull)

@@ -143,7 +143,7 @@ fn latencies() -> impl Strategy<Value = Affine> {
 }
 
 /// What came of a run.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Played {
     accepted: Vec<u64>,
     batches: Vec<(Vec<Request>, Time)>,
@@ -152,6 +152,11 @@ struct Played {
 
 /// Plays arrivals; every batch takes `stray` times what was predicted. A slow lane runs beside where durations are exact.
 fn play(arrivals: &[Arrival], latency: &Affine, stray: &[f64]) -> Played {
+    play_beside(0, arrivals, latency, stray)
+}
+
+/// The same, where before each arrival a call of so many requests like it comes, of which those that are accepted are taken back.
+fn play_beside(rows: u64, arrivals: &[Arrival], latency: &Affine, stray: &[f64]) -> Played {
     let model = |id: u32| LaneModel {
         model: ModelId(id),
         slo: None,
@@ -180,6 +185,16 @@ fn play(arrivals: &[Arrival], latency: &Affine, stray: &[f64]) -> Played {
                     arrived: now,
                     deadline,
                 };
+                let (before, mut accepted) = (lane.before(), Vec::new());
+                for row in 0..rows {
+                    let request = Request { id: RequestId(1000 + row), ..request };
+                    let prospect = lane.prospect(&request, now, latency).unwrap();
+                    if lane.judge(&request, &prospect).is_ok() {
+                        lane.accept(request, prospect);
+                        accepted.push(prospect);
+                    }
+                }
+                lane.take_back(before, &accepted);
                 let prospect = lane.prospect(&request, now, latency).unwrap();
                 let has_room = lane.waiting() < 40;
                 let is_accepted = lane.admit(request, prospect).is_ok();
@@ -252,5 +267,16 @@ proptest! {
     ) {
         let played = play(&arrivals, &latency, &stray);
         check_order_and_limits(&played, &latency)?;
+    }
+
+    #[test]
+    fn calls_that_are_taken_back_leave_nothing_behind(
+        rows in 1u64..8,
+        arrivals in arrivals(),
+        latency in latencies(),
+        stray in prop::collection::vec(0.3f64..3.0, 1..20),
+    ) {
+        let beside = play_beside(rows, &arrivals, &latency, &stray);
+        prop_assert_eq!(beside, play(&arrivals, &latency, &stray));
     }
 }

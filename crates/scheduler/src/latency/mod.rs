@@ -41,8 +41,9 @@ pub struct LatencyFunction {
     leads: Vec<ModelId>,
 }
 
+/// What completions taught about one model.
 #[derive(Clone, Debug, Default)]
-struct ModelLatency {
+pub(crate) struct ModelLatency {
     correction: Correction,
     errors: ErrorWindow,
     spread: Spread,
@@ -69,8 +70,15 @@ impl LatencyFunction {
         self
     }
 
-    fn of(&self, model: ModelId) -> &ModelLatency {
+    /// What is known about a model.
+    pub(crate) fn of(&self, model: ModelId) -> &ModelLatency {
         &self.models[self.leads[model.index()].index()]
+    }
+
+    /// Knows about a model what was learned elsewhere.
+    pub(crate) fn take_over(&mut self, model: ModelId, learned: ModelLatency) {
+        let lead = self.leads[model.index()];
+        self.models[lead.index()] = learned;
     }
 
     /// What was predicted with the present correction.

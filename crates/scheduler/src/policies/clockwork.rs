@@ -59,15 +59,20 @@ impl Clockwork {
         Self { whole: WholeDevice::new(&device), models }
     }
 
-    fn arrive(&mut self, request: Request, now: Time, actions: &mut Vec<Action>) {
-        let model = &mut self.models[request.model.index()];
+    /// Takes in requests of one model that came together, which are due together.
+    fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) {
+        let Some(first) = requests.first() else { return };
+        let model = &mut self.models[first.model.index()];
         let soonest = self.whole.free_at(now) + model.latency(1);
-        let why = match soonest > request.deadline {
-            true => Refusal::TooLate { predicted: soonest.since(request.arrived) },
-            false if model.queue.len() >= QUEUE_LIMIT => Refusal::QueueFull,
-            false => return model.put(request),
+        let why = if requests.iter().any(|request| soonest > request.deadline) {
+            Refusal::TooLate { predicted: soonest.since(first.arrived) }
+        } else if model.queue.len() + requests.len() > QUEUE_LIMIT {
+            Refusal::QueueFull
+        } else {
+            return requests.iter().for_each(|&request| model.put(request));
         };
-        actions.push(Action::Refuse { request: request.id, why });
+        let refuse = |request: &Request| Action::Refuse { request: request.id, why };
+        actions.extend(requests.iter().map(refuse));
     }
 
     fn launch(&mut self, now: Time, actions: &mut Vec<Action>) {
@@ -147,18 +152,19 @@ impl Policy for Clockwork {
         match event {
             Event::Started => self.whole.prepare(actions),
             Event::Prepared(_) => self.whole.activate(actions),
-            Event::Arrived(request) => self.arrive(request, now, actions),
-            Event::ArrivedTogether(requests) => {
-                requests.into_iter().for_each(|request| self.arrive(request, now, actions));
-            }
+            Event::Arrived(request) => self.arrive(&[request], now, actions),
+            Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
+            Event::Begun(launch) | Event::Thinned(launch) => self.whole.teaches_nothing(launch),
             Event::Finished(launch) => {
-                if let Some(ended) = self.whole.finish(launch) {
+                if let Some(ended) = self.whole.finish(launch)
+                    && !ended.teaches_nothing
+                {
                     self.models[ended.model.index()].observe(&ended, now);
                 }
             }
-            Event::Begun(_)
-            | Event::Unprepared(_)
+            Event::Unprepared(_)
             | Event::Planned(_)
+            | Event::Unplanned
             | Event::Regulated { .. }
             | Event::Woken => {}
         }

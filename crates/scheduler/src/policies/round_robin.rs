@@ -42,13 +42,17 @@ impl RoundRobin {
         Self { models: models.collect(), whole: WholeDevice::new(&device), next: 0 }
     }
 
-    fn arrive(&mut self, request: Request, actions: &mut Vec<Action>) {
-        let queue = &mut self.models[request.model.index()].queue;
-        match queue.len() < QUEUE_LIMIT {
-            true => queue.push_back(request),
-            false => {
-                actions.push(Action::Refuse { request: request.id, why: Refusal::QueueFull });
-            }
+    /// Takes in requests of one model that came together.
+    fn arrive(&mut self, requests: &[Request], actions: &mut Vec<Action>) {
+        let Some(first) = requests.first() else { return };
+        let queue = &mut self.models[first.model.index()].queue;
+        match queue.len() + requests.len() <= QUEUE_LIMIT {
+            true => queue.extend(requests),
+            false => actions.extend(
+                requests
+                    .iter()
+                    .map(|request| Action::Refuse { request: request.id, why: Refusal::QueueFull }),
+            ),
         }
     }
 
@@ -82,16 +86,16 @@ impl Policy for RoundRobin {
         match event {
             Event::Started => self.whole.prepare(actions),
             Event::Prepared(_) => self.whole.activate(actions),
-            Event::Arrived(request) => self.arrive(request, actions),
-            Event::ArrivedTogether(requests) => {
-                requests.into_iter().for_each(|request| self.arrive(request, actions));
-            }
+            Event::Arrived(request) => self.arrive(&[request], actions),
+            Event::ArrivedTogether(requests) => self.arrive(&requests, actions),
             Event::Finished(launch) => {
                 self.whole.finish(launch);
             }
             Event::Begun(_)
+            | Event::Thinned(_)
             | Event::Unprepared(_)
             | Event::Planned(_)
+            | Event::Unplanned
             | Event::Regulated { .. }
             | Event::Woken => {}
         }

@@ -25,6 +25,8 @@ pub(super) struct Running {
     pub(super) batch: u32,
     pub(super) started: Time,
     expected: Span,
+    /// How long it takes says nothing of others.
+    pub(super) teaches_nothing: bool,
 }
 
 impl WholeDevice {
@@ -74,7 +76,9 @@ impl WholeDevice {
         let launch = LaunchId(self.next_launch);
         self.next_launch += 1;
         let (model, batch) = (requests[0].model, requests.len() as u32);
-        self.running = Some(Running { launch, model, batch, started: now, expected });
+        let (started, teaches_nothing) = (now, false);
+        let running = Running { launch, model, batch, started, expected, teaches_nothing };
+        self.running = Some(running);
         let requests = requests.iter().map(|request| request.id).collect();
         actions.push(Action::Launch {
             launch,
@@ -84,6 +88,13 @@ impl WholeDevice {
             requests,
             expected,
         });
+    }
+
+    /// How long a launch takes says nothing of others.
+    pub(super) fn teaches_nothing(&mut self, launch: LaunchId) {
+        if let Some(running) = self.running.as_mut().filter(|running| running.launch == launch) {
+            running.teaches_nothing = true;
+        }
     }
 
     /// What has ended, where it was the launch that runs.

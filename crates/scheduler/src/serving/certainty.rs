@@ -15,7 +15,7 @@ const PATIENCE: u32 = 100;
 /// off, in the proportion that holds them still when as many are broken as may be: where hardly any request comes close
 /// to its deadline, those that do are not refused for nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Certainty {
+pub(crate) struct Certainty {
     deviations: f64,
     refused_alone: u32,
 }

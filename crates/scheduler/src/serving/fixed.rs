@@ -63,8 +63,13 @@ impl Policy for FixedServing {
                 self.serving.arrive(&requests, now, actions);
             }
             Event::Begun(launch) => self.serving.begin(launch, now),
+            Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
+            Event::Unprepared(_)
+            | Event::Planned(_)
+            | Event::Unplanned
+            | Event::Regulated { .. }
+            | Event::Woken => {}
         }
     }
 }
@@ -81,6 +86,10 @@ mod tests {
     use crate::time::Span;
 
     fn policy() -> FixedServing {
+        policy_where(false)
+    }
+
+    fn policy_where(can_interrupt: bool) -> FixedServing {
         let point = |batch| ProfilePoint {
             batch,
             units: 1,
@@ -100,7 +109,7 @@ mod tests {
             units: 1,
             bandwidth_bytes_per_s: 1e9,
             memory_bytes: 1 << 20,
-            can_interrupt: false,
+            can_interrupt,
         };
         FixedServing::new("one", device, vec![(1, vec![(ModelId(0), 8)])])
     }
@@ -150,6 +159,91 @@ mod tests {
         assert_eq!((actions.len(), policy.serving.latency().correction(model)), (0, 1.0));
         policy.react(Event::Finished(launch), at(810.0), &mut actions);
         assert_eq!(policy.serving.latency().correction(model), 1.0);
+    }
+
+    #[test]
+    fn what_holds_up_both_a_launch_and_what_interrupts_it_is_held_against_neither() {
+        let at = |us| Time::START + Span::from_us(us);
+        let mut policy = policy_where(true);
+        let mut actions = Vec::new();
+        policy.react(Event::Started, Time::START, &mut actions);
+        policy.react(Event::Prepared(PartitionId(0)), Time::START, &mut actions);
+        let mut launched = |policy: &mut FixedServing, id, now, deadline| {
+            actions.clear();
+            let (id, model) = (RequestId(id), ModelId(0));
+            let request = Request { id, model, arrived: now, deadline };
+            policy.react(Event::Arrived(request), now, &mut actions);
+            let [Action::Launch { launch, .. }] = actions[..] else { panic!("{actions:?}") };
+            launch
+        };
+        let long = launched(&mut policy, 1, at(0.0), at(5000.0));
+        let urgent = launched(&mut policy, 2, at(20.0), at(200.0));
+        let mut actions = Vec::new();
+        policy.react(Event::Begun(long), at(700.0), &mut actions);
+        policy.react(Event::Begun(urgent), at(700.0), &mut actions);
+        policy.react(Event::Finished(urgent), at(810.0), &mut actions);
+        // All of it is left, not what would be if it had run before it was interrupted.
+        let free_at = policy.serving.partitions[0].lane.free_at(at(810.0));
+        assert_eq!((free_at, actions.len()), (at(920.0), 0));
+        policy.react(Event::Finished(long), at(920.0), &mut actions);
+        assert_eq!(policy.serving.latency().correction(ModelId(0)), 1.0);
+    }
+
+    #[test]
+    fn launches_of_which_only_a_part_runs_teach_nothing() {
+        let mut policy = policy();
+        let (mut actions, mut now) = (Vec::new(), Time::START);
+        policy.react(Event::Started, now, &mut actions);
+        policy.react(Event::Prepared(PartitionId(0)), now, &mut actions);
+        let learned = |policy: &FixedServing| {
+            let certainty = policy.serving.conditions.certainties[0].deviations();
+            (policy.serving.latency().correction(ModelId(0)), certainty)
+        };
+        let before = learned(&policy);
+        for id in 0..30 {
+            now = now + Span::from_us(1000.0);
+            actions.clear();
+            let deadline = now + Span::from_us(500.0);
+            let request = Request { id: RequestId(id), model: ModelId(0), arrived: now, deadline };
+            policy.react(Event::Arrived(request), now, &mut actions);
+            let [Action::Launch { launch, .. }] = actions[..] else { panic!("{actions:?}") };
+            actions.clear();
+            policy.react(Event::Thinned(launch), now, &mut actions);
+            assert_eq!(actions, []);
+            policy.react(Event::Finished(launch), now + Span::from_us(1.0), &mut actions);
+        }
+        assert_eq!(learned(&policy), before);
+    }
+
+    #[test]
+    fn a_call_is_taken_in_whole_or_not_at_all() {
+        let mut policy = policy();
+        let mut actions = Vec::new();
+        policy.react(Event::Started, Time::START, &mut actions);
+        policy.react(Event::Prepared(PartitionId(0)), Time::START, &mut actions);
+        // A batch of eight takes 180 us, so that eight rows are in time and nine are not.
+        let call = |ids: std::ops::Range<u64>| -> Vec<Request> {
+            let deadline = Time::START + Span::from_us(200.0);
+            let request = |id| Request {
+                id: RequestId(id),
+                model: ModelId(0),
+                arrived: Time::START,
+                deadline,
+            };
+            ids.map(request).collect()
+        };
+        actions.clear();
+        policy.react(Event::ArrivedTogether(call(0..9)), Time::START, &mut actions);
+        let refused = |action: &Action| match action {
+            Action::Refuse { request, .. } => request.0,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(actions.iter().map(refused).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
+        assert_eq!(policy.serving.partitions[0].lane.waiting(), 0);
+        actions.clear();
+        policy.react(Event::ArrivedTogether(call(10..18)), Time::START, &mut actions);
+        let [Action::Launch { requests, .. }] = &actions[..] else { panic!("{actions:?}") };
+        assert_eq!(requests.len(), 8);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Partitions that serve: each with its lane, and requests routed to the one where they cost the least.
 
+mod admission;
 mod certainty;
 mod fixed;
 mod latencies;
@@ -14,15 +15,15 @@ pub use mix::{MixUse, ReadyMix};
 use std::sync::Arc;
 
 use crate::identity::{MixId, ModelId};
-use crate::lane::Prospect;
 use crate::latency::{LatencyFunction, memory_stretch};
-use crate::policy::{Action, LaunchId, PartitionId, Refusal};
+use crate::learned::LearnedModel;
+use crate::policy::{Action, LaunchId, PartitionId};
 use crate::request::Request;
 use crate::served::ServedDevice;
 use crate::time::{Span, Time};
 use crate::unit_mask::UnitMask;
 
-use certainty::Certainty;
+pub(crate) use certainty::Certainty;
 use latencies::Conditions;
 use mix::ServedMix;
 use partition::{Running, Served, State};
@@ -124,6 +125,29 @@ impl Serving {
     /// What is known about latencies by now.
     pub fn latency(&self) -> &LatencyFunction {
         &self.latency
+    }
+
+    /// What was learned about each model.
+    pub(crate) fn learned(&self) -> Vec<Option<LearnedModel>> {
+        let learned = |model: ModelId| {
+            let latency = self.latency.of(model).clone();
+            let certainty = self.conditions.certainties[self.conditions.index(model)];
+            Some(LearnedModel { latency, certainty })
+        };
+        (0..self.device.models.len() as u32).map(ModelId).map(learned).collect()
+    }
+
+    /// Knows about models what was learned before; where members of a group have learned apart, what the first of them has.
+    pub(crate) fn start_from(&mut self, learned: Vec<Option<LearnedModel>>) {
+        let models = (0..self.device.models.len() as u32).map(ModelId).zip(learned);
+        for (model, LearnedModel { latency, certainty }) in
+            models.rev().filter_map(|(model, learned)| Some((model, learned?)))
+        {
+            let index = self.conditions.index(model);
+            self.latency.take_over(model, latency);
+            self.conditions.certainties[index] = certainty;
+            self.note_latency(model);
+        }
     }
 
     /// Members of groups that hold the others up are left among them.
@@ -284,83 +308,17 @@ impl Serving {
         }
     }
 
-    /// Takes in requests of one model that came together, and runs what can run; counts those that are refused, unless it is
-    /// evicted.
-    pub fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) -> u32 {
-        let mut refused = 0;
-        let mut reached: Vec<usize> = Vec::new();
-        for &request in requests {
-            match self.route(request, now, actions) {
-                Ok(place) if reached.contains(&place) => {}
-                Ok(place) => reached.push(place),
-                Err(why) => {
-                    refused += u32::from(!self.is_evicted(request.model, now));
-                    actions.push(Action::Refuse { request: request.id, why });
-                }
-            }
-        }
-        reached.into_iter().for_each(|place| self.launch(place, now, actions));
-        refused
-    }
-
-    /// Puts a request into the lane where it costs the least; where that is too late, it is too late everywhere.
-    fn route(
-        &mut self,
-        request: Request,
-        now: Time,
-        actions: &mut Vec<Action>,
-    ) -> Result<usize, Refusal> {
-        let (prospect, place) = self.cheapest(&request, now).ok_or(Refusal::NotServed)?;
-        let served = &self.partitions[place];
-        let latency = served.latencies.under(&self.conditions);
-        if let Some(holder) = served.lane.held_up_by(&request, &prospect, now, &latency) {
-            self.strike(holder, now, actions);
-        }
-        let lane = &mut self.partitions[place].lane;
-        let outcome = lane.admit(request, prospect);
-        if outcome.is_ok() {
-            self.stragglers.accepted(request.model, now);
-        }
-        if outcome.is_err() && lane.waiting() == 0 && lane.free_at(now) == now {
-            let index = self.conditions.index(request.model);
-            if self.conditions.certainties[index].observe_refused_alone() {
-                self.latency.doubt(request.model);
-                self.note_latency(request.model);
-            }
-        }
-        outcome.map(|()| place)
-    }
-
-    /// The lane in which a request costs the least, in units and the time that they are busy with it, among those that
-    /// are predicted to answer it in time; where none is, the one that answers first. A small partition that is in time thus
-    /// leaves a large one to those who need it, and a batch that is gathered anyway is joined.
-    fn cheapest(&self, request: &Request, now: Time) -> Option<(Prospect, usize)> {
-        let is_apart = self.is_evicted(request.model, now);
-        let prospect = |&place: &usize| {
-            let served = &self.partitions[place];
-            let latency = served.latencies.under(&self.conditions);
-            let prospect = match is_apart {
-                true => served.lane.prospect_apart(request, now, &latency),
-                false => served.lane.prospect(request, now, &latency),
-            };
-            Some((prospect?, place))
-        };
-        let prospects = self.routes[request.model.index()].iter().filter_map(prospect);
-        prospects.min_by_key(|&(prospect, place)| {
-            let units = self.partitions[place].partition.units.len();
-            let cost = prospect.added * f64::from(units);
-            let is_late = prospect.claim > request.deadline;
-            (is_late, if is_late { Span::ZERO } else { cost }, prospect.claim, place)
-        })
-    }
-
     /// A launch begins only now: what held it up says nothing of how long it takes, nor does how it goes after that.
     pub fn begin(&mut self, launch: LaunchId, now: Time) {
+        // It is one partition's.
+        let _ = self.partitions.iter_mut().any(|served| served.begin(launch, now));
+    }
+
+    /// Only a part of a launch runs, or nothing of it: how it goes says nothing of what was predicted for all of it.
+    pub fn thin(&mut self, launch: LaunchId) {
         for served in &mut self.partitions {
-            if let Some(running) = served.running.as_mut().filter(|it| it.launch == launch) {
-                served.lane.delay(now.since(running.started));
-                (running.started, running.was_held_up) = (now, true);
-            }
+            let of_it = served.launches_mut().filter(|running| running.launch == launch);
+            of_it.for_each(|running| running.teaches_nothing = true);
         }
     }
 
@@ -396,7 +354,7 @@ impl Serving {
     }
 
     fn learn_duration(&mut self, ended: &Running, took: Span) {
-        if ended.was_held_up {
+        if ended.teaches_nothing {
             return;
         }
         if ended.mix.is_some() {
@@ -418,7 +376,7 @@ impl Serving {
     }
 
     fn learn_promises(&mut self, ended: &Running, now: Time, actions: &mut Vec<Action>) {
-        if ended.was_held_up {
+        if ended.teaches_nothing {
             return;
         }
         let late = ended.requests.iter().filter(|request| now > request.deadline);
@@ -500,7 +458,7 @@ impl Serving {
             memory: alone.memory,
             prediction,
             paused: Span::ZERO,
-            was_held_up: false,
+            teaches_nothing: false,
         });
     }
 }

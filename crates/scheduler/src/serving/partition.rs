@@ -37,8 +37,8 @@ pub(super) struct Running {
     pub(super) prediction: Prediction,
     /// How long it was paused.
     pub(super) paused: Span,
-    /// Something else used its units just before it began: how it goes says nothing of others.
-    pub(super) was_held_up: bool,
+    /// How it goes says nothing of others: something else used its units just before it began, or only a part of it runs.
+    pub(super) teaches_nothing: bool,
 }
 
 pub(super) struct Served {
@@ -101,6 +101,10 @@ impl Served {
         self.running.iter().chain(&self.paused)
     }
 
+    pub(super) fn launches_mut(&mut self) -> impl Iterator<Item = &mut Running> {
+        self.running.iter_mut().chain(&mut self.paused)
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.launches().next().is_none()
     }
@@ -119,6 +123,23 @@ impl Served {
             self.running = self.paused.take();
         }
         goes_on
+    }
+
+    /// A launch begins only now; false where it is not one of its launches.
+    pub(super) fn begin(&mut self, launch: LaunchId, now: Time) -> bool {
+        if let Some(running) = self.running.as_mut().filter(|it| it.launch == launch) {
+            self.lane.delay(now.since(running.started));
+            (running.started, running.teaches_nothing) = (now, true);
+            return true;
+        }
+        let Some(paused) = self.paused.as_mut().filter(|it| it.launch == launch) else {
+            return false;
+        };
+        // It was interrupted before it began: all of it is still to be done.
+        let interrupted_at = self.running.as_ref().map_or(now, |it| it.started);
+        self.lane.delay_paused(interrupted_at.since(paused.started));
+        (paused.started, paused.teaches_nothing) = (now, true);
+        true
     }
 
     pub(super) fn leave(&mut self) {

@@ -14,6 +14,7 @@ use super::compression::{self, Encoding};
 use super::reply::{JSON, written};
 use super::routes::Matched;
 use crate::answer::AnswerBody;
+use crate::beside::{LONG_BYTES, beside_if};
 use crate::error::ServeError;
 use crate::inference::Serving;
 use crate::passage::Passage;
@@ -24,9 +25,6 @@ use crate::tenants::Caller;
 const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
-
-/// What is longer is read and written beside the connections, since the others of the thread would wait for it.
-const LONG_BYTES: usize = 256 << 10;
 
 /// Reads a request, has it answered and writes the answer.
 pub(super) async fn answer(
@@ -65,20 +63,13 @@ async fn pass(
         limit_bytes: serving.limits.body_bytes,
     };
     let body = body::read(body, &serving.limits).await?;
-    let length = body.len();
-    let request = if length > LONG_BYTES || form.encoding.is_some() {
-        beside(move || form.decode(body)).await?
-    } else {
-        form.decode(body)?
-    };
+    let is_long = body.len() > LONG_BYTES || form.encoding.is_some();
+    let request = beside_if(is_long, move || form.decode(body)).await?;
     let response = serving.infer(caller, &model, request, passage).await?;
     let length = response.outputs.iter().map(|output| output.tensor.size_bytes()).sum();
     let encoding = compression::of_answer(headers, length);
-    let (body, encoding) = if length > LONG_BYTES || encoding.is_some() {
-        beside(move || encode(&response, encoding)).await?
-    } else {
-        encode(&response, encoding)?
-    };
+    let is_long = length > LONG_BYTES || encoding.is_some();
+    let (body, encoding) = beside_if(is_long, move || encode(&response, encoding)).await?;
     Ok(respond(body, encoding))
 }
 
@@ -129,11 +120,4 @@ fn header_length(headers: &HeaderMap) -> Result<Option<usize>, ServeError> {
     let length = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     let malformed = || ProtocolError::Malformed(format!("{HEADER_LENGTH} is no length"));
     length.map(Some).ok_or_else(|| malformed().into())
-}
-
-/// Does what takes long on a thread of its own.
-async fn beside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ServeError> + Send + 'static,
-) -> Result<T, ServeError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(ServeError::Stopping))
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ops::Range;
 
-use weft_scheduler::policies::{ALL, KnownPolicy};
+use weft_scheduler::policies::{self, ALL, KnownPolicy};
 use weft_scheduler::{Span, Time};
-use weft_simulator::{Outcome, World, run, run_observed};
+use weft_simulator::{Circumstances, Outcome, World, run_under};
 
 use witness::Witness;
 
@@ -38,9 +38,14 @@ fn place(seed: u64, policy: &KnownPolicy) -> String {
     format!("{} in the world of WEFT_SEED={seed}", policy.name)
 }
 
-fn play<'a>(world: &'a World, policy: &KnownPolicy, place: &str) -> (Outcome, Witness<'a>) {
+fn play<'a>(
+    (world, circumstances): (&'a World, &Circumstances),
+    policy: &KnownPolicy,
+    place: &str,
+) -> (Outcome, Witness<'a>) {
     let mut witness = Witness::new(world);
-    let outcome = run_observed(world, &mut *policy.make(world.served_device()), &mut witness)
+    let mut policy = policy.make(world.served_device());
+    let outcome = run_under(world, circumstances, &mut *policy, &mut witness)
         .unwrap_or_else(|violation| panic!("{place}: {violation:?}"));
     (outcome, witness)
 }
@@ -49,16 +54,18 @@ fn play<'a>(world: &'a World, policy: &KnownPolicy, place: &str) -> (Outcome, Wi
 fn no_request_is_lost_or_answered_twice_and_units_have_one_owner() {
     for seed in seeds() {
         let world = worlds::any(seed);
+        let circumstances = worlds::circumstances(seed);
         for policy in ALL {
             let place = place(seed, policy);
-            let (outcome, witness) = play(&world, policy, &place);
+            let (outcome, witness) = play((&world, &circumstances), policy, &place);
             witness.agrees(&outcome, &place);
             for model in &outcome.models {
                 let answered = model.in_time + model.late;
                 assert_eq!(answered + model.refused + model.shed, model.arrived, "{place}");
                 assert_eq!(model.latencies.count(), answered, "{place}");
             }
-            let repeated = run(&world, &mut *policy.make(world.served_device()));
+            let mut again = policy.make(world.served_device());
+            let repeated = run_under(&world, &circumstances, &mut *again, &mut ());
             assert_eq!(repeated.as_ref(), Ok(&outcome), "{place}: the same seed, another outcome");
         }
     }
@@ -71,9 +78,11 @@ fn promises_are_kept() {
     let mut totals: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for seed in seeds() {
         let world = worlds::with_objectives(seed);
+        // Nobody knows beforehand what else will use the device.
+        let circumstances = Circumstances { pauses_per_s: 0.0, ..worlds::circumstances(seed) };
         for policy in ALL.iter().filter(|policy| !WITHOUT_PROMISES.contains(&policy.name)) {
             let place = place(seed, policy);
-            let (outcome, _) = play(&world, policy, &place);
+            let (outcome, _) = play((&world, &circumstances), policy, &place);
             let total = totals.entry(policy.name).or_default();
             let all = outcome.total();
             let (accepted, kept) = (all.arrived - all.refused, outcome.promises_kept());
@@ -94,11 +103,30 @@ fn promises_are_kept() {
 fn nobody_starves() {
     for seed in seeds() {
         let world = worlds::moderate(seed);
+        let circumstances = worlds::circumstances(seed);
         for policy in ALL {
             let place = place(seed, policy);
-            let (_, witness) = play(&world, policy, &place);
+            let (_, witness) = play((&world, &circumstances), policy, &place);
             let window = Span::from_s(2.0);
             witness.answers_all(Time::START, Time::START + world.length, window, &place);
         }
+    }
+}
+
+/// Where durations are exact, so is what is predicted, whatever holds launches up.
+#[test]
+fn what_holds_launches_up_is_held_against_no_model() {
+    let (pauses_per_s, pause) = (50.0, Span::from_us(3000.0));
+    let circumstances = Circumstances { pauses_per_s, pause, ..Circumstances::default() };
+    // Others never pause what runs.
+    let policy = policies::named("weft").expect("it is there");
+    for seed in seeds() {
+        let world = worlds::exact(seed);
+        let mut served = policy.make(world.served_device());
+        let outcome = run_under(&world, &circumstances, &mut *served, &mut ());
+        let place = place(seed, policy);
+        outcome.unwrap_or_else(|violation| panic!("{place}: {violation:?}"));
+        let error = served.prediction_error().expect("something has run");
+        assert!(error.p95 < 1e-3, "{place}: {error:?}");
     }
 }

@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weft_scheduler::plan::Slo;
 use weft_scheduler::{GroupId, Profile, ProfilePoint, Span, Time};
-use weft_simulator::{Lateness, Load, SimulatedModel, World};
+use weft_simulator::{Circumstances, Lateness, Load, SimulatedModel, World};
 
 const BANDWIDTH_BYTES_PER_S: f64 = 1e12;
 
@@ -70,6 +70,25 @@ pub(crate) fn moderate(seed: u64) -> World {
         length: Length::Seconds(5.0),
     };
     world(seed, &bounds)
+}
+
+/// The same where durations are exactly as predicted, and one launch interrupts another.
+pub(crate) fn exact(seed: u64) -> World {
+    // Memory is shared, and this is so much that nobody notices.
+    World { noise: 0.0, bandwidth_bytes_per_s: 1e30, can_interrupt: true, ..moderate(seed) }
+}
+
+/// What happens besides: calls of several rows, preparations that fail, moments in which something else uses the device.
+pub(crate) fn circumstances(seed: u64) -> Circumstances {
+    let mut random = SmallRng::seed_from_u64(seed ^ 0xC1BC);
+    Circumstances {
+        calls: random.random_range(0.0..0.3),
+        most_rows: random.random_range(2..12),
+        failed_preparations: random.random_range(0.0..0.6),
+        slowest_preparation: random.random_range(0.5..20.0),
+        pauses_per_s: random.random_range(1.0..30.0),
+        pause: Span::from_us(random.random_range(100.0..4000.0)),
+    }
 }
 
 fn world(seed: u64, bounds: &Bounds) -> World {

@@ -63,6 +63,13 @@ impl Account {
         }
     }
 
+    /// A request that was accepted just now has never come.
+    pub(super) fn take_back_arrival(&mut self) {
+        self.arrived -= 1;
+        self.accepted -= 1;
+        self.credit_ns += self.request_ns;
+    }
+
     /// So many of its requests are in a launch, each of which takes so much of the duration.
     pub(super) fn observe_launch(&mut self, duration: Span, request_ns: f64, requests: usize) {
         let duration_ns = duration.nanos() as f64;

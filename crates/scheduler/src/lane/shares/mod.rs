@@ -131,6 +131,12 @@ impl Shares {
         self.refused += REFUSED_WEIGHT * (f64::from(u8::from(is_refused)) - self.refused);
     }
 
+    /// A request that was accepted just now has never come.
+    pub(super) fn take_back_arrival(&mut self, member: usize) {
+        self.accounts[member].take_back_arrival();
+        self.refused /= 1.0 - REFUSED_WEIGHT;
+    }
+
     /// Requests of these members are launched together; each takes the same part of the time.
     pub(super) fn observe_launch(&mut self, mut members: Vec<usize>, duration: Span) {
         let request_ns = duration.nanos() as f64 / members.len().max(1) as f64;

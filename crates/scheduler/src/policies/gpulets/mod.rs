@@ -89,8 +89,8 @@ impl Gpulets {
         models.into_iter().map(batch).collect()
     }
 
-    fn arrive(&mut self, request: Request, now: Time, actions: &mut Vec<Action>) {
-        self.arrived[request.model.index()] += 1;
+    fn arrive(&mut self, requests: &[Request], now: Time, actions: &mut Vec<Action>) {
+        requests.iter().for_each(|request| self.arrived[request.model.index()] += 1);
         let period = now.since(self.period_began);
         if period >= PERIOD && self.unprepared.is_empty() {
             let rate_per_s = |&count: &u64| count as f64 / period.seconds();
@@ -100,8 +100,8 @@ impl Gpulets {
             self.divide(&rates_per_s, actions);
             self.switch_if_prepared(now, actions);
         }
-        // The refusal is among the actions.
-        self.serving.arrive(&[request], now, actions);
+        // Refusals are among the actions.
+        self.serving.arrive(requests, now, actions);
     }
 
     fn switch_if_prepared(&mut self, now: Time, actions: &mut Vec<Action>) {
@@ -132,13 +132,16 @@ impl Policy for Gpulets {
                 self.unprepared.retain(|other| *other != id);
                 self.switch_if_prepared(now, actions);
             }
-            Event::Arrived(request) => self.arrive(request, now, actions),
-            Event::ArrivedTogether(requests) => {
-                requests.into_iter().for_each(|request| self.arrive(request, now, actions));
-            }
+            Event::Arrived(request) => self.arrive(&[request], now, actions),
+            Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
             Event::Begun(launch) => self.serving.begin(launch, now),
+            Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
-            Event::Unprepared(_) | Event::Planned(_) | Event::Regulated { .. } | Event::Woken => {}
+            Event::Unprepared(_)
+            | Event::Planned(_)
+            | Event::Unplanned
+            | Event::Regulated { .. }
+            | Event::Woken => {}
         }
         let ended = actions[first..].iter().filter_map(|action| match action {
             Action::Deactivate(partition) => Some(Action::Discard(*partition)),

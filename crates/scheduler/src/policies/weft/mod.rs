@@ -12,6 +12,7 @@ mod rounds;
 use crate::identity::ModelId;
 use crate::latency::PredictionError;
 use crate::layout::{Layout, LayoutFound, LayoutTask};
+use crate::learned::Learned;
 use crate::policy::{Action, Event, PartitionId, Policy};
 use crate::request::Request;
 use crate::served::ServedDevice;
@@ -183,6 +184,16 @@ impl Weft {
         }
     }
 
+    /// Goes on with what there is; where that is nothing, all units are one partition.
+    fn do_without_plan(&mut self, now: Time, actions: &mut Vec<Action>) {
+        self.is_planning = false;
+        if self.layout.is_none() {
+            let whole = || Layout::new(vec![self.device.units]);
+            let layout = self.inherited.take().unwrap_or_else(whole);
+            self.prepare(layout, now, actions);
+        }
+    }
+
     /// Makes the partitions of a layout ready, and changes over to them when they are.
     fn prepare(&mut self, layout: Layout, now: Time, actions: &mut Vec<Action>) {
         let seats = layout.seats(&self.device);
@@ -195,8 +206,8 @@ impl Weft {
         for (models, units) in useful {
             let ids: Vec<ModelId> = models.iter().map(|(model, _)| *model).collect();
             let (id, preparation) = self.pool.want(units, &ids);
-            if let Some(preparation) = preparation {
-                actions.push(preparation);
+            actions.extend(preparation);
+            if self.pool.is_pending(id) {
                 awaited.push(id);
             }
             partitions.push(ServingPartition { id, units, models });
@@ -237,12 +248,13 @@ impl Policy for Weft {
         self.serving.is_evicted(model, now)
     }
 
-    fn layout(&self) -> Option<&Layout> {
-        self.layout.as_ref()
+    fn learned(&self) -> Learned {
+        Learned { layout: self.layout.clone(), models: self.serving.learned() }
     }
 
-    fn start_from(&mut self, layout: Layout) {
-        self.inherited = Some(layout);
+    fn start_from(&mut self, learned: Learned) {
+        self.inherited = learned.layout;
+        self.serving.start_from(learned.models);
     }
 
     fn rate_per_s(&self, model: ModelId, now: Time) -> Option<f64> {
@@ -259,19 +271,21 @@ impl Policy for Weft {
             Event::Arrived(request) => self.arrive(&[request], now, actions),
             Event::ArrivedTogether(requests) => self.arrive(&requests, now, actions),
             Event::Begun(launch) => self.serving.begin(launch, now),
+            Event::Thinned(launch) => self.serving.thin(launch),
             Event::Finished(launch) => self.serving.finish(launch, now, actions),
             Event::Planned(found) => self.consider(&found, now, actions),
+            Event::Unplanned => self.do_without_plan(now, actions),
             Event::Prepared(id) => {
                 self.pool.confirm(id);
                 if let Some(next) = &mut self.next {
-                    next.awaited.retain(|awaited| *awaited != id);
+                    next.awaited.retain(|awaited| self.pool.is_pending(*awaited));
                 }
                 self.change_over(now, actions);
             }
             Event::Unprepared(id) => {
                 self.pool.withdraw(id);
                 // The present layout goes on; the next change of load brings another search.
-                self.next = None;
+                self.next.take_if(|next| next.awaited.contains(&id));
             }
             Event::Regulated { mix, share } => {
                 let (present, serving) = (&self.present, &mut self.serving);
@@ -285,15 +299,17 @@ impl Policy for Weft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Lost;
     use crate::policies::random_devices::device_with;
+    use crate::request::RequestId;
 
     /// The layout that a policy begins with, which may know that of the one before it.
     fn first_layout(device: ServedDevice, before: Option<Vec<u32>>) -> Vec<u32> {
         let mut policy = Weft::new(device);
         if let Some(before) = before {
-            policy.start_from(Layout::new(before));
+            policy.start_from(Learned { layout: Some(Layout::new(before)), models: Vec::new() });
         }
-        assert_eq!(policy.layout(), None);
+        assert_eq!(policy.layout, None);
         let mut actions = Vec::new();
         policy.react(Event::Started, Time::START, &mut actions);
         let planned = actions.drain(..).find_map(|action| match action {
@@ -306,7 +322,7 @@ mod tests {
         for partition in wanted {
             policy.react(Event::Prepared(partition), Time::START, &mut actions);
         }
-        policy.layout().expect("all is prepared").sizes().to_vec()
+        policy.layout.expect("all is prepared").sizes().to_vec()
     }
 
     fn prepared(action: &Action) -> Option<PartitionId> {
@@ -314,6 +330,95 @@ mod tests {
             Action::Prepare { partition, .. } => Some(*partition),
             _ => None,
         }
+    }
+
+    /// Finds that a layout is better than the present one; says which partitions are to be prepared for it, and which begin.
+    fn changes(policy: &mut Weft, sizes: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let layout = Layout::new(sizes.to_vec());
+        let (none, all) = (Lost { now: 0.0, later: 0.0 }, Lost { now: 1.0, later: 1.0 });
+        let found = LayoutFound { layout, room: 1.0, lost: none, present_lost: Some(all) };
+        told(policy, Event::Planned(Box::new(found)))
+    }
+
+    fn told(policy: &mut Weft, event: Event) -> (Vec<u32>, Vec<u32>) {
+        let mut actions = Vec::new();
+        policy.react(event, Time::START, &mut actions);
+        let begins = |action: &Action| match action {
+            Action::Activate(partition) => Some(partition.0),
+            _ => None,
+        };
+        let wanted = actions.iter().filter_map(prepared).map(|partition| partition.0).collect();
+        let mut begin: Vec<u32> = actions.iter().filter_map(begins).collect();
+        begin.sort_unstable();
+        (wanted, begin)
+    }
+
+    #[test]
+    fn no_partition_begins_before_all_that_was_asked_for_it_is_ready() {
+        let mut policy = Weft::new(device_with(&[(100.0, 50.0); 2], 4));
+        let nothing = || (vec![], vec![]);
+        let prepared = |id| Event::Prepared(PartitionId(id));
+        told(&mut policy, Event::Started);
+        assert_eq!(changes(&mut policy, &[4]), (vec![0], vec![]));
+        assert_eq!(told(&mut policy, prepared(0)), (vec![], vec![0]));
+        assert_eq!(changes(&mut policy, &[2, 2]), (vec![1, 2], vec![]));
+        assert_eq!(told(&mut policy, Event::Unprepared(PartitionId(1))), nothing());
+        assert_eq!(changes(&mut policy, &[2, 2]), (vec![1], vec![]), "the other goes on");
+        assert_eq!(told(&mut policy, prepared(1)), nothing(), "the other is not ready");
+        assert_eq!(told(&mut policy, prepared(2)), (vec![], vec![1, 2]));
+    }
+
+    #[test]
+    fn what_fails_ends_the_change_that_waits_for_it_and_no_other() {
+        let mut policy = Weft::new(device_with(&[(100.0, 50.0); 2], 4));
+        told(&mut policy, Event::Started);
+        changes(&mut policy, &[4]);
+        told(&mut policy, Event::Prepared(PartitionId(0)));
+        assert_eq!(changes(&mut policy, &[2, 2]), (vec![1, 2], vec![]));
+        told(&mut policy, Event::Unprepared(PartitionId(1)));
+        assert_eq!(changes(&mut policy, &[3, 1]), (vec![3, 4], vec![]));
+        told(&mut policy, Event::Unprepared(PartitionId(2)));
+        told(&mut policy, Event::Prepared(PartitionId(3)));
+        let (_, begin) = told(&mut policy, Event::Prepared(PartitionId(4)));
+        assert_eq!(begin, [3, 4]);
+    }
+
+    #[test]
+    fn a_policy_knows_about_models_what_the_one_before_it_has_learned() {
+        let device = |models| device_with(&vec![(100.0, 50.0); models], 4);
+        let mut before = Weft::new(device(2));
+        told(&mut before, Event::Started);
+        changes(&mut before, &[4]);
+        told(&mut before, Event::Prepared(PartitionId(0)));
+        let mut now = Time::START;
+        for id in 0..120 {
+            let (model, takes_us) = [(ModelId(0), 1200.0), (ModelId(1), 700.0)][id as usize % 2];
+            now = now + Span::from_us(5000.0);
+            let deadline = now + Span::from_us(50_000.0);
+            let request = Request { id: RequestId(id), model, arrived: now, deadline };
+            let mut actions = Vec::new();
+            before.react(Event::Arrived(request), now, &mut actions);
+            let launched = actions.iter().find_map(|action| match action {
+                Action::Launch { launch, .. } => Some(*launch),
+                _ => None,
+            });
+            let end = now + Span::from_us(takes_us);
+            before.react(Event::Finished(launched.expect("all is free")), end, &mut actions);
+        }
+        let corrections = |policy: &Weft, models: &[u32]| -> Vec<f64> {
+            let of = |&model: &u32| policy.serving.latency().correction(ModelId(model));
+            models.iter().map(of).collect()
+        };
+        let known = corrections(&before, &[0, 1]);
+        assert!(known[0] > 1.2 && known[1] < 0.9, "{known:?}");
+        let Learned { layout, mut models } = before.learned();
+        assert_eq!(layout, Some(Layout::new(vec![4])));
+        // They have other places now, and there is one more.
+        models.swap(0, 1);
+        models.push(None);
+        let mut after = Weft::new(device(3));
+        after.start_from(Learned { layout, models });
+        assert_eq!(corrections(&after, &[1, 0, 2]), [known[0], known[1], 1.0]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Partitions that have been prepared: what is ready on which units, so that little has to be prepared again.
 
+use std::collections::VecDeque;
+
 use crate::identity::ModelId;
 use crate::policy::{Action, PartitionId};
 use crate::unit_mask::UnitMask;
@@ -7,14 +9,14 @@ use crate::unit_mask::UnitMask;
 /// The most partitions that are kept prepared: each holds a context and graphs on the device.
 const MOST_KEPT: usize = 64;
 
-/// A partition and the models that are ready on it, or will be when its preparation ends.
+/// A partition and the models that are ready on it, or will be when its preparations end.
 #[derive(Clone, Debug)]
 struct Pooled {
     id: PartitionId,
     units: UnitMask,
     ready: Vec<ModelId>,
-    /// How many of these were ready before the preparation that goes on.
-    confirmed: usize,
+    /// What each preparation that goes on makes ready besides, in the order in which they were asked for.
+    pending: VecDeque<Vec<ModelId>>,
     /// When it was last wanted, as a count.
     wanted: u64,
 }
@@ -38,7 +40,8 @@ impl Pool {
         self.kept.iter().map(|pooled| pooled.units).filter(fits)
     }
 
-    /// The partition of these units, with what must be done before these models can run on it, if anything.
+    /// The partition of these units, with what must be done besides what [goes on](Self::is_pending) before these models can run
+    /// on it, if anything.
     pub(super) fn want(
         &mut self,
         units: UnitMask,
@@ -50,33 +53,40 @@ impl Pool {
             None => {
                 let id = PartitionId(self.next_id);
                 self.next_id += 1;
-                self.kept.push(Pooled { id, units, ready: Vec::new(), confirmed: 0, wanted: 0 });
+                let (ready, pending) = (Vec::new(), VecDeque::new());
+                self.kept.push(Pooled { id, units, ready, pending, wanted: 0 });
                 self.kept.len() - 1
             }
         };
         let pooled = &mut self.kept[place];
         pooled.wanted = self.wanted;
-        let missing: Vec<ModelId> =
-            models.iter().copied().filter(|model| !pooled.ready.contains(model)).collect();
+        let asked_for = || pooled.ready.iter().chain(pooled.pending.iter().flatten());
+        let is_missing = |model: &ModelId| !asked_for().any(|other| other == model);
+        let missing: Vec<ModelId> = models.iter().copied().filter(is_missing).collect();
         if missing.is_empty() {
             return (pooled.id, None);
         }
-        pooled.ready.extend(&missing);
+        pooled.pending.push_back(missing.clone());
         let prepare = Action::Prepare { partition: pooled.id, units, models: missing };
         (pooled.id, Some(prepare))
     }
 
-    /// What was asked for is ready.
+    /// Whether a preparation goes on.
+    pub(super) fn is_pending(&self, id: PartitionId) -> bool {
+        self.kept.iter().any(|pooled| pooled.id == id && !pooled.pending.is_empty())
+    }
+
+    /// What was asked for first of what goes on is ready.
     pub(super) fn confirm(&mut self, id: PartitionId) {
         if let Some(pooled) = self.kept.iter_mut().find(|pooled| pooled.id == id) {
-            pooled.confirmed = pooled.ready.len();
+            pooled.ready.extend(pooled.pending.pop_front().into_iter().flatten());
         }
     }
 
-    /// What was asked for could not be made ready.
+    /// What was asked for first of what goes on could not be made ready.
     pub(super) fn withdraw(&mut self, id: PartitionId) {
         if let Some(pooled) = self.kept.iter_mut().find(|pooled| pooled.id == id) {
-            pooled.ready.truncate(pooled.confirmed);
+            pooled.pending.pop_front();
         }
     }
 
@@ -116,6 +126,21 @@ mod tests {
         pool.withdraw(id);
         let (_, again) = pool.want(units, &[ModelId(0), ModelId(1)]);
         assert!(matches!(again, Some(Action::Prepare { models, .. }) if models == [ModelId(1)]));
+    }
+
+    #[test]
+    fn what_goes_on_is_known_until_all_of_it_was_answered() {
+        let mut pool = Pool::default();
+        let units = UnitMask::range(0, 4);
+        let (id, _) = pool.want(units, &[ModelId(0)]);
+        pool.want(units, &[ModelId(0), ModelId(1)]);
+        assert_eq!(pool.want(units, &[ModelId(0), ModelId(1)]).1, None);
+        pool.withdraw(id);
+        assert!(pool.is_pending(id));
+        pool.confirm(id);
+        assert!(!pool.is_pending(id));
+        let (_, again) = pool.want(units, &[ModelId(0), ModelId(1)]);
+        assert!(matches!(again, Some(Action::Prepare { models, .. }) if models == [ModelId(0)]));
     }
 
     #[test]
