@@ -355,6 +355,7 @@ impl Service {
                 }
                 effects.forgotten.extend(forgotten);
             }
+            Action::Try(_) => {}
             Action::Evicted { model, until } => {
                 let length = Duration::from_nanos(until.since(now).nanos());
                 effects.evicted.push((self.models[model.index()].key, length));

@@ -108,6 +108,9 @@ pub enum Action {
     },
     /// Drop a request that was accepted: its deadline can no longer be met.
     Shed(RequestId),
+    /// Know that a request is served without a promise: it is predicted to be late though nothing is before it, and that is put to the
+    /// test. Nothing is to be done about it.
+    Try(RequestId),
     /// Know that a member of a group is served apart from the others until an instant, since it holds them up. Nothing is to
     /// be done about it.
     Evicted {

@@ -13,6 +13,8 @@ pub struct ModelOutcome {
     pub in_time: u64,
     /// Answered after it.
     pub late: u64,
+    /// Of these, those that were promised nothing: they were tried.
+    pub late_trials: u64,
     /// Declined at the door.
     pub refused: u64,
     /// Dropped after they were accepted.
@@ -31,7 +33,7 @@ impl ModelOutcome {
 
     /// Of the requests that were accepted and promised an answer in time, the share that had it; 1 where there are none.
     pub fn promises_kept(&self) -> f64 {
-        share(self.in_time, self.in_time + self.late + self.shed)
+        share(self.in_time, self.in_time + self.late - self.late_trials + self.shed)
     }
 
     /// Counts what another has counted.
@@ -39,6 +41,7 @@ impl ModelOutcome {
         self.arrived += other.arrived;
         self.in_time += other.in_time;
         self.late += other.late;
+        self.late_trials += other.late_trials;
         self.refused += other.refused;
         self.shed += other.shed;
         self.evictions += other.evictions;
@@ -99,9 +102,10 @@ impl Outcome {
         self.of_all(|model| model.in_time, |model| model.arrived)
     }
 
-    /// Of all accepted requests, the share that was answered by the deadline.
+    /// Of all requests that were accepted and promised an answer in time, the share that had it.
     pub fn promises_kept(&self) -> f64 {
-        self.of_all(|model| model.in_time, |model| model.arrived - model.refused)
+        let promised = |model: &ModelOutcome| model.arrived - model.refused - model.late_trials;
+        self.of_all(|model| model.in_time, promised)
     }
 
     fn of_all(

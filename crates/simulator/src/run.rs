@@ -1,5 +1,7 @@
 //! One run: events are handed to the policy as they happen, its actions are carried out, and both are checked.
 
+use std::collections::HashSet;
+
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Normal};
@@ -126,6 +128,8 @@ struct Run<'a, O> {
     next_request: u64,
     /// Before the first request.
     is_starting: bool,
+    /// Requests that are served without a promise, and not answered yet.
+    tried: HashSet<RequestId>,
     /// When the last thing happened.
     now: Time,
     /// When a request last came or ended.
@@ -166,6 +170,7 @@ impl<'a, O: Observer> Run<'a, O> {
             random: SmallRng::seed_from_u64(world.seed),
             next_request: 0,
             is_starting: true,
+            tried: HashSet::new(),
             now: Time::START,
             last_activity: Time::START,
             actions: Vec::new(),
@@ -363,6 +368,9 @@ impl<'a, O: Observer> Run<'a, O> {
                 true => outcome.in_time += 1,
                 false => outcome.late += 1,
             }
+            if self.tried.remove(&id) && now > request.deadline {
+                outcome.late_trials += 1;
+            }
             self.release_client(request.model, true, now);
         }
         let requests = &requests;
@@ -452,6 +460,7 @@ impl<'a, O: Observer> Run<'a, O> {
                 let until = now + self.beside(self.world.planning);
                 self.queue.put(until, Happening::Planned(found));
             }
+            Action::Try(request) => drop(self.tried.insert(request)),
             Action::Evicted { model, until } => {
                 self.outcome.models[model.index()].evictions += 1;
                 self.observer.evicted(model, now, until);

@@ -96,7 +96,8 @@ fn overlapping(device: ServedDevice) -> FixedServing {
 /// The share of accepted requests that were answered in time.
 fn kept(outcome: &Outcome) -> f64 {
     let in_time: u64 = outcome.models.iter().map(|model| model.in_time).sum();
-    let broken: u64 = outcome.models.iter().map(|model| model.late + model.shed).sum();
+    let broken: u64 =
+        outcome.models.iter().map(|model| model.late - model.late_trials + model.shed).sum();
     in_time as f64 / (in_time + broken).max(1) as f64
 }
 

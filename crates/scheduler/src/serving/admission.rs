@@ -61,10 +61,13 @@ impl Serving {
                 let is_first = all_taken.is_empty();
                 self.take_back(all_taken);
                 let lane = &mut self.partitions[place].lane;
-                requests.iter().for_each(|request| lane.decline(request, &prospect));
-                if is_first && lane.waiting() == 0 && lane.free_at(now) == now {
-                    self.doubt_refusals(&request);
+                let is_alone = is_first && lane.waiting() == 0 && lane.free_at(now) == now;
+                if is_alone && let Some(tried) = self.doubt_refusal(requests, place, now) {
+                    actions.push(Action::Try(request.id));
+                    return Ok(vec![tried]);
                 }
+                let lane = &mut self.partitions[place].lane;
+                requests.iter().for_each(|request| lane.decline(request, &prospect));
                 return Err(why);
             }
             let taken = match all_taken.iter().position(|taken| taken.place == place) {
@@ -91,13 +94,31 @@ impl Serving {
         }
     }
 
-    /// A request was refused though nothing was before it.
-    fn doubt_refusals(&mut self, request: &Request) {
+    /// A request is to be refused though nothing is before it: it is [tried](super::trials) all the same where it has all the time
+    /// of the objective and its turn has come; where it has less, what was learned is doubted now and then.
+    fn doubt_refusal(&mut self, requests: &[Request], place: usize, now: Time) -> Option<TakenIn> {
+        let &request = requests.first()?;
         let index = self.conditions.index(request.model);
-        if self.conditions.certainties[index].observe_refused_alone() {
-            self.latency.doubt(request.model);
-            self.note_latency(request.model);
+        let is_enough = self.conditions.certainties[index].observe_refused_alone();
+        let slo = self.device.models[request.model.index()].slo.map(|slo| slo.latency);
+        let has_all_its_time = slo <= Some(request.deadline.since(request.arrived));
+        if requests.len() > 1 || !has_all_its_time || self.is_evicted(request.model, now) {
+            if is_enough {
+                self.latency.doubt(request.model);
+                self.note_latency(request.model);
+            }
+            return None;
         }
+        if !self.trials[index].is_next() {
+            return None;
+        }
+        let request = Request { deadline: Time::NEVER, ..request };
+        let served = &mut self.partitions[place];
+        let latency = served.latencies.under(&self.conditions);
+        let prospect = served.lane.prospect(&request, now, &latency)?;
+        served.lane.judge(&request, &prospect).ok()?;
+        served.lane.accept(request, prospect);
+        Some(TakenIn { place, before: None, prospects: Vec::new() })
     }
 
     /// The lane in which a request costs the least, in units and the time that they are busy with it, among those that

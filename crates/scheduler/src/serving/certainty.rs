@@ -33,6 +33,9 @@ impl Certainty {
 
     /// Takes in how many promises were kept and broken.
     pub(super) fn observe(&mut self, kept: usize, broken: usize) {
+        if kept + broken == 0 {
+            return;
+        }
         let less = STEP * BROKEN_SHARE / (1.0 - BROKEN_SHARE) * kept as f64;
         let deviations = self.deviations + STEP * broken as f64 - less;
         *self = Self { deviations: deviations.clamp(0.0, MOST), refused_alone: 0 };

@@ -266,7 +266,12 @@ mod tests {
         // One takes 110 us, and for a while three times that.
         assert!((0..60).all(|id| come(id, 5000.0, 330.0)));
         assert!(!come(60, 150.0, 110.0));
-        let refused = (61..2000).take_while(|&id| !come(id, 150.0, 110.0)).count();
-        assert!((100..1900).contains(&refused), "{refused}");
+        // Some are tried, and in the end two in a row are served.
+        let mut was_served = false;
+        let again = (61..2000).find(|&id| {
+            let is_served = come(id, 150.0, 110.0);
+            std::mem::replace(&mut was_served, is_served) && is_served
+        });
+        assert!(again.is_some_and(|id| id < 1000), "{again:?}");
     }
 }

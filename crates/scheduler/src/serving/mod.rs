@@ -7,6 +7,7 @@ mod latencies;
 mod mix;
 mod partition;
 mod stragglers;
+mod trials;
 
 pub use fixed::FixedServing;
 pub(crate) use latencies::LatencyTables;
@@ -28,6 +29,7 @@ use latencies::Conditions;
 use mix::ServedMix;
 use partition::{Running, Served, State};
 use stragglers::Stragglers;
+use trials::Trials;
 
 /// How much of the distance to the memory's present load is gone with each launch.
 const STRETCH_WEIGHT: f64 = 0.05;
@@ -77,6 +79,8 @@ pub struct Serving {
     /// By model: the partitions that serve it, by their places.
     routes: Vec<Vec<usize>>,
     stragglers: Stragglers,
+    /// By model; that of a group is its lead's.
+    trials: Vec<Trials>,
     mix: Option<ServedMix>,
     /// The one that was launched last, while none is.
     resting: Option<ServedMix>,
@@ -114,6 +118,7 @@ impl Serving {
             partitions: Vec::new(),
             routes: vec![Vec::new(); models],
             stragglers: Stragglers::new(device),
+            trials: vec![Trials::default(); models],
             mix: None,
             resting: None,
             next_launch: 0,
@@ -367,6 +372,10 @@ impl Serving {
         }
         self.latency.observe(ended.model, ended.prediction, took);
         self.note_latency(ended.model);
+        if ended.requests.iter().all(|request| request.deadline == Time::NEVER) {
+            let index = self.conditions.index(ended.model);
+            self.trials[index].observe(took.us() / ended.prediction.latency.us());
+        }
     }
 
     fn note_latency(&mut self, model: ModelId) {
@@ -385,8 +394,9 @@ impl Serving {
         let lead = |request: &Request| leads[request.model.index()].index();
         // All requests are of one model or group, unless they are of a mix.
         for own in ended.requests.chunk_by(|one, other| lead(one) == lead(other)) {
+            let promised = own.iter().filter(|request| request.deadline != Time::NEVER).count();
             let late = own.iter().filter(|request| now > request.deadline).count();
-            certainties[lead(&own[0])].observe(own.len() - late, late);
+            certainties[lead(&own[0])].observe(promised - late, late);
         }
         missed.sort_unstable();
         missed.dedup();
