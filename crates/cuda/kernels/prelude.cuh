@@ -38,7 +38,7 @@ DEVICE void release_successor() {
 // do more than that:
 // - Where it defines ENTRY_BLOCKS, one launch computes several requests: `entries.cuh` calls the function for the entry of each
 //   block with the addresses of that entry. ENTRY_BLOCKS blocks along z belong to an entry; structures hold addresses as
-//   `At<T>`, which FOUND reads.
+//   `At<T>`, which FOUND reads. Blocks that stay belong to no entry: they read those of any one by FOUND_OF.
 // - Where it defines SHARED_LAUNCH, one launch computes problems of several kernels: `shared_launch.cuh` calls the function of
 //   the problem that each block belongs to.
 // So kernels ask for their place in a launch by these names alone: BLOCK_X, BLOCK_Y and BLOCK_Z in place of `blockIdx`, GRID_X and
@@ -88,7 +88,8 @@ DEVICE uint3 block_of(Blocks blocks) {
 #ifdef ENTRY_BLOCKS
 #define ENTRY (blockIdx.z / ENTRY_BLOCKS)
 #define BLOCK_Z (blockIdx.z % ENTRY_BLOCKS)
-#define FOUND(address) (address).of(ENTRY)
+#define FOUND(address) FOUND_OF(address, ENTRY)
+#define FOUND_OF(address, entry) (address).of(entry)
 
 // An address that depends on the entry: entries lie `step` bytes apart; or, where the lowest bit of `step` is set, it is
 // the address of the first entry's address, and the others' follow.
@@ -106,6 +107,7 @@ template <typename T> struct alignas(16) At {
 #define BLOCK_Z blockIdx.z
 #endif
 #define FOUND(address) (address)
+#define FOUND_OF(address, entry) (address)
 template <typename T> using At = T *;
 #endif
 

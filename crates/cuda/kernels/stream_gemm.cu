@@ -11,6 +11,9 @@
 // has all of its tile, since whether a stage is full can be told of its next use alone. Each team has a place for the results of a tile, and a
 // warp that has the copy engine store them from there, and bring residuals to it before.
 //
+// Where one launch computes several entries, the tiles of all that are not empty are shared out evenly. A block has neighbours, most of them
+// of one entry, and goes from one entry to the next as from tile to tile: operands of the next are brought while the last is multiplied.
+//
 // Parameters:
 //   STORAGE, MATH                       how numbers are stored and multiplied, both of 16 bits
 //   TEAMS, GROUPS_M, PARTS_M, TILE_N, STAGES    as above; TILE_N is 64, 128 or 256
@@ -49,14 +52,24 @@ DEVICE u32 read_word(u32 address) {
 }
 DEVICE void write_word(u32 address, u32 word) { asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory"); }
 
-KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands, CONSTANT(TileMap) right_map, CONSTANT(TileMap) left_map,
-                                CONSTANT(TileMap) output_map
+// Where a tile begins, and whose it is.
+struct Tile {
+    int entry, first_m, first_n;
+};
+
+KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands, CONSTANT(TileMaps) right_maps, CONSTANT(TileMaps) left_maps,
+                                CONSTANT(TileMaps) output_maps
 #if HAS_RESIDUAL
                                 ,
-                                CONSTANT(TileMap) residual_map
+                                CONSTANT(TileMaps) residual_maps
 #endif
                                 ,
-                                int all_blocks) {
+                                int all_blocks
+#ifdef ENTRY_BLOCKS
+                                ,
+                                const u64 *entry_count
+#endif
+) {
     extern __shared__ __align__(1024) u8 shared_memory[];
     // The pattern of the copy engine repeats after 1024 bytes; the host has left room for that.
     u32 stages = shared_address(shared_memory);
@@ -68,7 +81,27 @@ KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands
 
     int tiles_n = (p.n + TILE_N - 1) / TILE_N, tiles = (p.m + TILE_M - 1) / TILE_M * tiles_n;
     // Where not all blocks are launched, each has its own tiles all the same.
-    int stride = all_blocks > 0 ? all_blocks : (int)GRID_X, first = BLOCK_X;
+    int blocks = all_blocks > 0 ? all_blocks : (int)GRID_X;
+    // A block's tiles among those of all entries, which follow each other.
+    int first = BLOCK_X, stride = blocks, end = tiles;
+#ifdef ENTRY_BLOCKS
+    int entries = (int)__ldg(entry_count);
+    if (entries > 1) {
+        int all = entries * tiles, least = all / blocks, left_over = all - least * blocks, block = BLOCK_X;
+        first = block * least + min(block, left_over);
+        stride = 1;
+        end = first + least + (block < left_over);
+    }
+#endif
+    auto tile_at = [&](int number) -> Tile {
+        int entry = 0;
+#ifdef ENTRY_BLOCKS
+        entry = number / tiles;
+        number -= entry * tiles;
+#endif
+        int row = number / tiles_n;
+        return {entry, row * TILE_M, (number - row * tiles_n) * TILE_N};
+    };
     int steps = p.steps;
     int warp = same_in_warp(threadIdx.x / 32), lane = threadIdx.x % 32;
 
@@ -89,48 +122,61 @@ KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands
 
     if (warp == GROUPS * 4) {
         if (lane != 0) return;
-        show_to_copy_engine(right_map);
-        show_to_copy_engine(left_map);
-        auto bring_right = [&](int tile, int step, int stage) {
+        TileMapInUse right_map(right_maps), left_map(left_maps);
+        auto bring_right = [&](const Tile &tile, int step, int stage) {
             u32 barrier = shared_address(&full[stage]);
             expect_bytes(barrier, STAGE_BYTES);
-            copy_tile(stages + stage * STAGE_BYTES + LEFT_BYTES, right_map, step * TILE_K, tile % tiles_n * TILE_N, barrier);
+            copy_tile(stages + stage * STAGE_BYTES + LEFT_BYTES, right_map.of(tile.entry), step * TILE_K, tile.first_n, barrier);
         };
-        auto bring_left = [&](int tile, int step, int stage) {
+        auto bring_left = [&](const Tile &tile, int step, int stage) {
             u32 barrier = shared_address(&full[stage]), to = stages + stage * STAGE_BYTES;
-            int first_m = tile / tiles_n * TILE_M;
+            const TileMap &map = left_map.of(tile.entry);
+            int first_m = tile.first_m;
 #if CONVOLUTION
             u32 image = divided(first_m, p.by_output_area), pixel = first_m - image * p.by_output_area.divisor;
             u32 output_y = divided(pixel, p.by_output_width), output_x = pixel - output_y * p.by_output_width.divisor;
             int first_y = (int)output_y * p.stride_y - p.pad_y, first_x = (int)output_x * p.stride_x - p.pad_x;
             u32 k = step * TILE_K, tap = divided(k, p.by_channels), channel = k - tap * p.by_channels.divisor;
             int dy = tap / KERNEL_X * (IS_DILATED ? p.dilation_y : 1), dx = tap % KERNEL_X * (IS_DILATED ? p.dilation_x : 1);
-            copy_windows(to, left_map, channel, first_x, first_y, image, dx, dy, barrier);
+            copy_windows(to, map, channel, first_x, first_y, image, dx, dy, barrier);
 #else
-            copy_tile(to, left_map, step * TILE_K, first_m, barrier);
+            copy_tile(to, map, step * TILE_K, first_m, barrier);
 #endif
         };
+        int number, step;
+        Tile tile;
+        auto begin = [&] {
+            number = first, step = 0;
+            tile = tile_at(number);
+        };
+        auto advance = [&] {
+            if (++step < steps) return;
+            number += stride, step = 0;
+            tile = tile_at(number);
+        };
         // Weights are there from the start; only what the predecessor computes has to be waited for.
-        int tile = first, step = 0;
-        for (int stage = 0; stage < STAGES && tile < tiles; stage++) {
+        begin();
+#pragma unroll 1
+        for (int stage = 0; stage < STAGES && number < end; stage++) {
             bring_right(tile, step, stage);
-            if (++step == steps) step = 0, tile += stride;
+            advance();
         }
         await_predecessor();
-        tile = first, step = 0;
-        for (int stage = 0; stage < STAGES && tile < tiles; stage++) {
+        begin();
+#pragma unroll 1
+        for (int stage = 0; stage < STAGES && number < end; stage++) {
             bring_left(tile, step, stage);
-            if (++step == steps) step = 0, tile += stride;
+            advance();
         }
         int stage = 0;
         u32 parity = 0;
-        while (tile < tiles) {
+        while (number < end) {
             await_barrier(shared_address(&empty[stage]), parity);
             bring_right(tile, step, stage);
             bring_left(tile, step, stage);
             stage = stage + 1 == STAGES ? 0 : stage + 1;
             parity ^= stage == 0;
-            if (++step == steps) step = 0, tile += stride;
+            advance();
         }
         return;
     }
@@ -139,29 +185,33 @@ KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands
         if (lane != 0) return;
         int team = warp - GROUPS * 4 - 1;
         u32 result = results + team * RESULT_BYTES, is_ready = shared_address(&ready[team]);
-        show_to_copy_engine(output_map);
+        TileMapInUse output_map(output_maps);
 #if HAS_RESIDUAL
-        show_to_copy_engine(residual_map);
-        auto bring_residuals = [&](int tile) {
+        TileMapInUse residual_map(residual_maps);
+        auto bring_residuals = [&](const Tile &tile) {
+            const TileMap &map = residual_map.of(tile.entry);
             expect_bytes(is_ready, RESULT_BYTES);
             for (int box = 0; box < BOXES; box++)
-                copy_tile(result + box * BOX_BYTES, residual_map, tile % tiles_n * TILE_N + box * BOX_COLUMNS, tile / tiles_n * TILE_M, is_ready);
+                copy_tile(result + box * BOX_BYTES, map, tile.first_n + box * BOX_COLUMNS, tile.first_m, is_ready);
         };
 #endif
         await_predecessor();
         u32 parity = 0;
-        int tile = first + team * stride;
+        int number = first + team * stride;
+        Tile tile = tile_at(number);
 #if HAS_RESIDUAL
-        if (tile < tiles) bring_residuals(tile);
+        if (number < end) bring_residuals(tile);
 #endif
-        while (tile < tiles) {
+        while (number < end) {
+            const TileMap &map = output_map.of(tile.entry);
             await_barrier(shared_address(&finished[team]), parity);
             parity ^= 1;
             for (int box = 0; box < BOXES; box++)
-                store_box(output_map, tile % tiles_n * TILE_N + box * BOX_COLUMNS, tile / tiles_n * TILE_M, result + box * BOX_BYTES);
+                store_box(map, tile.first_n + box * BOX_COLUMNS, tile.first_m, result + box * BOX_BYTES);
             commit_stores();
-            tile += TEAMS * stride;
-            if (tile >= tiles) break;
+            number += TEAMS * stride;
+            if (number >= end) break;
+            tile = tile_at(number);
             await_stores_read();
 #if HAS_RESIDUAL
             bring_residuals(tile);
@@ -178,7 +228,6 @@ KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands
     // A thread's sums are those of two rows, eight apart, in each part, and of pairs of columns, every eight.
     int row = first_row + warp % 4 * 16 + lane / 4;
     u32 result = results + team * RESULT_BYTES + row * ROW_BYTES + lane % 4 * 4;
-    const BIAS *__restrict__ bias = FOUND(operands.of[0].bias);
     // Places of a fresh team are theirs, unless residuals come first.
     u32 ready_parity = HAS_RESIDUAL ? 0 : 1;
     // The first turn is the first team's.
@@ -187,11 +236,13 @@ KERNEL_OF(THREADS, stream_gemm)(CONSTANT(Problem) p, CONSTANT(Operands) operands
     int begun = team * steps;
     float sums[PARTS_M][TILE_N / 2];
 #pragma unroll 1
-    for (int tile = first + team * stride; tile < tiles; tile += TEAMS * stride) {
-        int first_n = tile % tiles_n * TILE_N;
+    for (int number = first + team * stride; number < end; number += TEAMS * stride) {
+        Tile tile = tile_at(number);
+        int first_n = tile.first_n;
         constexpr int OWN = (TILE_N + 127) / 128;
         float own_bias[OWN];
         if (HAS_BIAS) {
+            const BIAS *__restrict__ bias = FOUND_OF(operands.of[0].bias, tile.entry);
 #pragma unroll
             for (int b = 0; b < OWN; b++) {
                 int n = b * 128 + in_group;

@@ -246,8 +246,37 @@ template <> struct HostValue<TileMap> {
 DEVICE void show_to_copy_engine(const TileMap &map) {
     asm volatile("fence.proxy.tensormap::generic.acquire.sys [%0], 128;" ::"l"(&map) : "memory");
 }
+
+// One description for each entry, for blocks that compute several of them.
+typedef HostValue<TileMap> TileMaps;
+// That of the entry which one thread has brought last, or stored.
+class TileMapInUse {
+    const TileMaps &maps;
+    const TileMap *map;
+    int entry;
+
+public:
+    DEVICE TileMapInUse(const TileMaps &maps) : maps(maps), map(nullptr), entry(-1) {}
+    DEVICE const TileMap &of(int wanted) {
+        if (wanted != entry) {
+            entry = wanted;
+            map = &maps.of(wanted);
+            show_to_copy_engine(*map);
+        }
+        return *map;
+    }
+};
 #else
 DEVICE void show_to_copy_engine(const TileMap &) {}
+
+typedef TileMap TileMaps;
+class TileMapInUse {
+    const TileMap &map;
+
+public:
+    DEVICE TileMapInUse(const TileMaps &map) : map(map) {}
+    DEVICE const TileMap &of(int) const { return map; }
+};
 #endif
 
 DEVICE void start_barrier(u32 barrier, u32 arrivals = 1) {

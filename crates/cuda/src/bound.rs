@@ -159,6 +159,11 @@ mod tests {
             let said = tried.arguments.last();
             assert!(matches!(said, Some(Argument::Bytes(of)) if *of == expected.to_ne_bytes()));
         }
+        // Those of a launch for several requests have all of these among them.
+        let of_entries = launch.for_entries(4);
+        assert_eq!((of_entries.grid, of_entries.source.entry_point()), (launch.grid, "entries"));
+        assert_eq!(blocks(&of_entries), [32, 200]);
+        assert_eq!(launch.staying_on(8).for_entries(4).grid, [8, 1, 1]);
     }
 
     #[test]

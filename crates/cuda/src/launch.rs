@@ -21,8 +21,9 @@ pub struct KernelSource {
     pub generated: String,
     /// It uses instructions of one architecture alone, such as `wgmma`.
     pub is_exact: bool,
-    /// Its blocks share out what there is to compute, so that a launch has no more of them along x than SMs but in the background,
-    /// where they leave after each tile. Its last parameter says how many there are where not all are launched, else 0.
+    /// Its blocks share out what there is to compute, of all requests where there are several, so that a launch has no more of them
+    /// along x than SMs but in the background, where they leave after each tile. Its last parameter says how many there are where not
+    /// all are launched, else 0.
     pub stays: bool,
     /// How one launch of it computes several requests, where it does.
     pub entries: Option<Entries>,
@@ -30,7 +31,8 @@ pub struct KernelSource {
     pub shared: Option<Shared>,
 }
 
-/// How one launch computes several requests: blocks follow those of the entry before along z.
+/// How one launch computes several requests: blocks follow those of the entry before along z, but for those that stay, each of which
+/// goes through requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entries {
     /// Blocks of one entry along z.
@@ -132,12 +134,13 @@ impl Launch {
         launch
     }
 
-    /// The same for up to so many requests, each of which has the grid of one.
+    /// The same for up to so many requests, each of which has the grid of one; blocks that stay are there for all of them already.
     pub(crate) fn for_entries(&self, count: u32) -> Self {
         let [x, y, z] = self.grid;
         let entries = Some(Entries { blocks: z, threads: self.threads });
         let source = KernelSource { entries, ..self.source.clone() };
-        Self { source, grid: [x, y, z * count], ..self.clone() }
+        let grid = if source.stays { self.grid } else { [x, y, z * count] };
+        Self { source, grid, ..self.clone() }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::plan::steps::PlannedLaunch;
 use crate::timing::median_us;
 use crate::vendor::BoundCall;
 
-/// How many candidates of a problem are run, those of libraries not counted; the rest are expected to be slower.
+/// How many candidates of a problem are run, those of libraries and of blocks that stay not counted; the rest are expected to be slower.
 const MAX_CANDIDATES: usize = 12;
 
 /// How many problems are remembered; past it they are measured each time.
@@ -78,9 +78,12 @@ impl Chooser for MeasuringChooser<'_> {
 }
 
 /// The candidates that are run, with their numbers.
-fn contenders<'a>(problem: &Problem<'a>) -> impl Iterator<Item = (usize, &'a Candidate)> {
+pub(crate) fn contenders<'a>(
+    problem: &Problem<'a>,
+) -> impl Iterator<Item = (usize, &'a Candidate)> {
     let is_run = |(index, candidate): &(usize, &Candidate)| {
-        *index < MAX_CANDIDATES || candidate.library_call.is_some()
+        let stays = candidate.launches.iter().any(|launch| launch.source.stays);
+        *index < MAX_CANDIDATES || candidate.library_call.is_some() || stays
     };
     problem.candidates.iter().enumerate().filter(is_run)
 }

@@ -8,7 +8,9 @@ use std::cell::OnceCell;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use weft_device::{DeviceError, Group, GroupEntry, GroupMember, LoadedModel, StepReport};
+use weft_device::{
+    DeviceError, ExecutionReport, Group, GroupEntry, GroupMember, LoadedModel, StepReport,
+};
 use weft_ir::{OptimizedGraph, Value};
 
 use crate::choosing::Choosing;
@@ -20,7 +22,7 @@ use crate::measure::MeasuringChooser;
 use crate::model::CudaModel;
 use crate::options::Choice;
 use crate::partition::Lane;
-use crate::plan::chooser::{Chooser, FirstCandidate};
+use crate::plan::chooser::{Chooser, FirstCandidate, NamedCandidate};
 use crate::plan::target::Target;
 use crate::plan::{ExecutionPlan, build};
 use executable::{EntryExecutable, Request};
@@ -113,9 +115,14 @@ impl CudaGroup {
         let entries = capacity as u32;
         let measuring =
             MeasuringChooser { gpu: &self.gpu, lane: &self.lane, entries: Some(capacity) };
+        let named;
         let chooser: &dyn Chooser = match self.gpu.options.choice {
             Choice::Measured => &measuring,
-            Choice::Estimated | Choice::Named(_) => &FirstCandidate,
+            Choice::Estimated => &FirstCandidate,
+            Choice::Named(name) => {
+                named = NamedCandidate(name);
+                &named
+            }
         };
         let target = Target {
             model: &model.name,
@@ -195,6 +202,12 @@ impl CudaGroup {
         let (_, executable) = self.executable(count).ok_or_else(|| self.too_many(count))?;
         let arena = self.lane.take_turn();
         Ok(executable.poison(arena.address())?)
+    }
+
+    /// The kernels of a run of so many requests, and what it takes.
+    pub fn report(&self, count: usize) -> Result<&ExecutionReport, DeviceError> {
+        let (_, executable) = self.executable(count).ok_or_else(|| self.too_many(count))?;
+        Ok(&executable.report)
     }
 
     /// The steps of the last run of so many requests, and how long each takes by itself.

@@ -166,6 +166,10 @@ impl<'a> EntryBinder<'a> {
             }
             parameters.resize(parameters.len().next_multiple_of(PARAMETER_ALIGNMENT), 0);
         }
+        if planned.launch.source.stays {
+            // Its blocks go through entries by themselves, and ask how many there are.
+            parameters.extend(parameter(self.bases.table, 0));
+        }
         let count = self.bases.table.to_ne_bytes().to_vec();
         let capacity = u32::try_from(self.bases.capacity).expect("a group has few entries");
         Ok(PlannedLaunch {
@@ -269,8 +273,16 @@ mod tests {
 
     /// The parameters of two launches as pairs of 64-bit words, the second with the operands, and the descriptions.
     fn bound(before: Vec<Operand>, operands: Vec<Operand>) -> (Launch, Vec<[u64; 2]>, Vec<u8>) {
+        bound_by(KernelSource::new("k.cu", "text", "k", Vec::new()), before, operands)
+    }
+
+    fn bound_by(
+        source: KernelSource,
+        before: Vec<Operand>,
+        operands: Vec<Operand>,
+    ) -> (Launch, Vec<[u64; 2]>, Vec<u8>) {
         let launch = Launch {
-            source: KernelSource::new("k.cu", "text", "k", Vec::new()),
+            source,
             grid: [7, 2, 3],
             threads: 64,
             shared_bytes: 0,
@@ -310,6 +322,19 @@ mod tests {
         );
         assert_eq!(launch.grid, [7, 2, 12]);
         assert_eq!(launch.source.entry_point(), "entries");
+    }
+
+    #[test]
+    fn blocks_that_stay_are_told_where_the_number_of_entries_lies() {
+        let source =
+            KernelSource { stays: true, ..KernelSource::new("k.cu", "text", "k", Vec::new()) };
+        let operands = vec![
+            Operand::Address(Place::Arena { offset_bytes: 0 }),
+            Operand::Bytes(vec![9, 0, 0, 0]),
+        ];
+        let (launch, parameters, _) = bound_by(source, Vec::new(), operands);
+        assert_eq!(parameters, [[0x1000, 512], [9, 0], [0x9000, 0]]);
+        assert_eq!(launch.grid, [7, 2, 3], "as many as there are for all of them");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr)]
 
 mod cases;
+mod staying;
 
 use cases::Case;
 use weft_cuda::{Chip, Choice, CudaDevice, CudaExecutable, CudaOptions, Precision, preview};

@@ -83,9 +83,14 @@ pub(crate) fn candidates(
         }
     };
     let mut streamed = match operands {
-        [operands] if entries == 1 => streamed(problem, operands, chip),
+        [operands] => streamed(problem, operands, chip, entries),
         _ => Vec::new(),
     };
+    if entries > 1 {
+        // Their estimate is not known to hold for several entries: they stand last, where only a measurement finds them.
+        candidates.extend(streamed.into_iter().map(|found| found.candidate));
+        return candidates;
+    }
     // The best stands before the others where it is expected to be faster, else after the first of them.
     let least = usual.first().map(|(estimate, _)| *estimate);
     let best = streamed.first().filter(|best| least.is_none_or(|least| best.cycles < least));
@@ -446,11 +451,8 @@ mod tests {
         assert!(is_first_streamed(25_088, 256, 64, 8));
         assert!(is_first_streamed(1024, 3072, 768, 32));
         assert!(!is_first_streamed(392, 512, 2048, 132));
-        // A group has kernels whose launches compute all entries.
-        let wide = product(25_088, 256, 64, Precision::F16);
-        let of_group = candidates(&wide, &[operands()], Chip::H200, 0, &Wanted::ForEntries(4));
-        assert!(of_group.iter().all(|candidate| !candidate.launches[0].source.stays));
         // What was found to be fastest is there, after what is expected to be.
+        let wide = product(25_088, 256, 64, Precision::F16);
         let name = "streamed 64x256 2 teams 3 stages";
         let named = Wanted::Named(name.into());
         let found = candidates(&wide, &[operands()], Chip::H200.with_sms(8), 0, &named);

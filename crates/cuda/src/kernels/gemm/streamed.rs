@@ -113,13 +113,17 @@ fn is_supported(problem: &GemmProblem, chip: Chip) -> bool {
         && problem.store_elements() == 8
 }
 
-/// The tiles of a product on so many SMs; none where an SM has no more than one of them, since nothing is gained then, but for those
-/// of few rows, where most SMs must have one.
-fn tiles_of(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = &'static StreamedTile> {
+/// The tiles of a product on so many SMs, which compute it for all entries of a launch; none where an SM has no more than one of them,
+/// since nothing is gained then, but for those of few rows, where most SMs must have one.
+fn tiles_of(
+    problem: &GemmProblem,
+    chip: Chip,
+    entries: usize,
+) -> impl Iterator<Item = &'static StreamedTile> {
     let tiles = if is_supported(problem, chip) { &TILES[..] } else { &[] };
     let sms = chip.sm_count as usize;
     tiles.iter().filter(move |tile| {
-        let tiles = tile.tiles(problem);
+        let tiles = tile.tiles(problem) * entries;
         let is_sensible = match tile.is_for_few_rows() {
             true => problem.m <= tile.m() && tiles > sms / 2,
             false => tile.m() < 2 * problem.m && tiles > sms,
@@ -128,23 +132,33 @@ fn tiles_of(problem: &GemmProblem, chip: Chip) -> impl Iterator<Item = &'static 
     })
 }
 
-/// The ways to compute one product on so many SMs, the one expected to be fastest first.
-pub(super) fn streamed(problem: &GemmProblem, operands: &Operands, chip: Chip) -> Vec<Streamed> {
+/// The ways to compute one product for so many entries on so many SMs together, the one expected to be fastest first.
+pub(super) fn streamed(
+    problem: &GemmProblem,
+    operands: &Operands,
+    chip: Chip,
+    entries: usize,
+) -> Vec<Streamed> {
     let expected = |tile: &StreamedTile| Streamed {
-        cycles: estimate(problem, tile, chip),
-        candidate: candidate(problem, operands, tile),
+        cycles: estimate(problem, tile, chip, entries),
+        candidate: candidate(problem, operands, tile, entries),
     };
-    let mut found: Vec<Streamed> = tiles_of(problem, chip).map(expected).collect();
+    let mut found: Vec<Streamed> = tiles_of(problem, chip, entries).map(expected).collect();
     found.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
     found
 }
 
 /// The cycles that the first of them is expected to take.
 pub(super) fn least_streamed(problem: &GemmProblem, chip: Chip) -> Option<f64> {
-    tiles_of(problem, chip).map(|tile| estimate(problem, tile, chip)).min_by(f64::total_cmp)
+    tiles_of(problem, chip, 1).map(|tile| estimate(problem, tile, chip, 1)).min_by(f64::total_cmp)
 }
 
-fn candidate(problem: &GemmProblem, operands: &Operands, tile: &StreamedTile) -> Candidate {
+fn candidate(
+    problem: &GemmProblem,
+    operands: &Operands,
+    tile: &StreamedTile,
+    entries: usize,
+) -> Candidate {
     let small = |count: usize| u32::try_from(count).expect("sizes were checked");
     let mut arguments = product_arguments(problem, 1, std::slice::from_ref(operands)).to_vec();
     let right = matrix_map(problem, &operands.right, [problem.n, problem.right.stride], tile.n);
@@ -161,7 +175,7 @@ fn candidate(problem: &GemmProblem, operands: &Operands, tile: &StreamedTile) ->
     arguments.push(Argument::i32(0));
     let launch = Launch {
         source: source(problem, tile),
-        grid: [small(tile.tiles(problem)), 1, 1],
+        grid: [small(tile.tiles(problem) * entries), 1, 1],
         threads: small(tile.threads()),
         shared_bytes: small(tile.shared_bytes()),
         cluster: [1, 1, 1],
@@ -231,9 +245,11 @@ fn bare(problem: &GemmProblem) -> GemmProblem {
 
 #[cfg(test)]
 mod tests {
+    use super::super::candidates::candidates;
     use super::super::problem::Right;
     use super::super::samples::sample_problems;
     use super::*;
+    use crate::choosing::Wanted;
 
     fn operands() -> Operands {
         let (bias, residual) = (Argument::Null, Argument::Input(3));
@@ -263,8 +279,9 @@ mod tests {
             })
             .expect("there is a product of matrices");
         let large = GemmProblem { m: 25_088, n: 256, ..problem.clone() };
-        let on =
-            |problem: &GemmProblem, sms| streamed(problem, &operands(), Chip::H200.with_sms(sms));
+        let on = |problem: &GemmProblem, sms| {
+            streamed(problem, &operands(), Chip::H200.with_sms(sms), 1)
+        };
         let few = on(&large, 8);
         assert_eq!(few.len(), TILES.iter().filter(|tile| !tile.is_for_few_rows()).count());
         assert!(few.iter().all(|found| found.candidate.launches[0].source.stays));
@@ -283,5 +300,40 @@ mod tests {
         // What is read before the predecessor has ended must not be what it computes.
         let right = Right { is_weights: false, ..large.right };
         assert!(on(&GemmProblem { right, ..large }, 8).is_empty());
+    }
+
+    #[test]
+    fn blocks_that_stay_and_compute_several_entries_are_not_taken_by_their_estimate() {
+        let problem = sample_problems()
+            .into_iter()
+            .find(|problem| {
+                problem.precision == Precision::F16 && matches!(problem.left, Left::Matrix { .. })
+            })
+            .expect("there is a product of matrices");
+        let of = |m, n, k, entries: u32| {
+            let (left, right) = (Left::Matrix { stride: k }, Right { stride: k, ..problem.right });
+            let problem = GemmProblem { m, n, k, left, right, ..problem.clone() };
+            let chip = Chip::H200.with_sms(132 / entries);
+            candidates(&problem, &[operands()], chip, 0, &Wanted::ForEntries(entries))
+        };
+        let stays = |candidate: &Candidate| candidate.launches[0].source.stays;
+        // However long the others are expected to take.
+        for (m, n, k, entries) in [(25_088, 256, 64, 4), (12_544, 96, 16, 32), (3136, 64, 576, 8)] {
+            let found = of(m, n, k, entries);
+            let first = found.iter().position(stays).unwrap();
+            assert!(first > 0 && found[first..].iter().all(stays), "{m} {n} {k} {entries}");
+        }
+        let has =
+            |found: &[Candidate], name: &str| found.iter().any(|of| of.name.starts_with(name));
+        // Blocks are there for the tiles of all entries.
+        let found = of(3136, 64, 576, 32);
+        assert!(has(&found, "streamed 128x64 2 teams"));
+        assert!(
+            found.iter().filter(|of| stays(of)).all(|of| of.launches[0].grid == [25 * 32, 1, 1])
+        );
+        // Few rows of each are enough where all have them.
+        assert!(has(&of(49, 512, 4608, 32), "streamed 64x64 one team"));
+        // All of them together have less than a tile for each SM.
+        assert!(!has(&of(196, 64, 576, 32), "streamed"));
     }
 }

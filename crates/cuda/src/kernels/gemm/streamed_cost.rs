@@ -24,9 +24,16 @@ const FINISH_ELEMENT: [f64; 2] = [0.13, 0.29];
 /// Starting a block and bringing what it needs first.
 const FILL: f64 = 2500.0;
 
-/// The estimated time, in cycles.
-pub(super) fn estimate(problem: &GemmProblem, tile: &StreamedTile, chip: Chip) -> f64 {
-    let tiles_of_sm = tile.tiles(problem).div_ceil(chip.sm_count as usize) as f64;
+/// The estimated time of so many entries on what a chip has for all of them, in cycles. Timings were of one entry: of several it only says
+/// in which order tiles stand.
+pub(super) fn estimate(
+    problem: &GemmProblem,
+    tile: &StreamedTile,
+    chip: Chip,
+    entries: usize,
+) -> f64 {
+    let tiles = tile.tiles(problem) * entries;
+    let tiles_of_sm = tiles.div_ceil(chip.sm_count as usize) as f64;
     let (m, n) = (tile.m() as f64, tile.n as f64);
     let steps = problem.steps() as f64;
     // Rows beyond the last are not loaded.
@@ -42,5 +49,5 @@ pub(super) fn estimate(problem: &GemmProblem, tile: &StreamedTile, chip: Chip) -
     let by_teams = (multiply + finish) / tile.teams as f64;
     let by_bytes = (steps * step_bytes + results) / BYTES_PER_CYCLE;
     let by_sm = tiles_of_sm * multiply.max(by_teams).max(by_bytes) + FILL + finish;
-    by_sm.max(bytes(problem) / MEMORY_BYTES_PER_CYCLE)
+    by_sm.max(entries as f64 * bytes(problem) / MEMORY_BYTES_PER_CYCLE)
 }

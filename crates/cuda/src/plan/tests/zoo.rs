@@ -8,7 +8,7 @@ use weft_zoo::{ZooOptions, sample_inputs};
 use crate::choosing::Choosing;
 use crate::launch::Argument;
 use crate::library_call::LibrarySet;
-use crate::plan::chooser::FirstCandidate;
+use crate::plan::chooser::{Chooser, FirstCandidate};
 use crate::plan::place::Place;
 use crate::plan::placement::ALIGNMENT_BYTES;
 use crate::plan::steps::{Operand, PlannedLaunch, Stage};
@@ -38,13 +38,24 @@ pub(super) fn plan_choosing(
     precision: Precision,
     choosing: Choosing<'_>,
 ) -> ExecutionPlan {
+    plan_by(&FirstCandidate, graph, sms, precision, choosing)
+}
+
+/// The plan with the candidates that a chooser takes.
+pub(super) fn plan_by(
+    chooser: &dyn Chooser,
+    graph: &OptimizedGraph,
+    sms: u32,
+    precision: Precision,
+    choosing: Choosing<'_>,
+) -> ExecutionPlan {
     let weights = WeightStore::new(Arc::new(NoMemory));
     let target = Target {
         model: "test",
         weights: &weights,
         chip: Chip::H200.with_sms(sms),
         precision,
-        chooser: &FirstCandidate,
+        chooser,
         libraries: LibrarySet::default().into(),
         choosing,
     };

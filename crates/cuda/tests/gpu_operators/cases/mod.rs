@@ -6,6 +6,7 @@ mod layout;
 mod recurrent;
 mod reductions;
 mod rows;
+pub(crate) mod tenants;
 
 use weft_ir::{Attributes, DataType, Graph, GraphBuilder, Tensor, ValueId};
 
