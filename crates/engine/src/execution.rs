@@ -62,23 +62,24 @@ impl Together {
     }
 }
 
-/// Runs parts, all of one model, of members of one group or of a mix: what comes of each.
-pub(crate) fn run(parts: &[Part], together: &Together, urgency: Urgency) -> Vec<Outcome> {
-    let Some(first) = parts.first() else { return Vec::new() };
-    match (together, &first.model.seat) {
-        (Together::Mixed(mix), _) => run_mixed(mix, parts, urgency),
+/// Runs parts, all of one model, of members of one group or of a mix: what comes of each, and whether that was by the mix.
+pub(crate) fn run(parts: &[Part], together: &Together, urgency: Urgency) -> (Vec<Outcome>, bool) {
+    let Some(first) = parts.first() else { return (Vec::new(), false) };
+    let outcomes = match (together, &first.model.seat) {
+        (Together::Mixed(mix), _) => match try_mixed(mix, parts) {
+            Some(outcomes) => return (outcomes, true),
+            None => run_apart(mix, parts, urgency),
+        },
         (_, None) => run_as_batch(&first.model.buckets, parts, urgency),
         (Together::Fused, Some(seat)) => run_fused(&*seat.group, parts),
         (_, Some(_)) => parts.iter().map(|part| run_alone(part, urgency)).collect(),
-    }
+    };
+    (outcomes, false)
 }
 
-/// Runs the batches of a mix together; or one after another where rows are missing, since their callers have gone, or where it
-/// fails, so that one caller's inputs fail no one else.
-fn run_mixed(mix: &ReadyMix, parts: &[Part], urgency: Urgency) -> Vec<Outcome> {
-    if let Some(outputs) = try_mixed(mix, parts) {
-        return outputs;
-    }
+/// Runs the batches of a mix one after another, where rows are missing, since their callers have gone, or where it fails, so that
+/// one caller's inputs fail no one else.
+fn run_apart(mix: &ReadyMix, parts: &[Part], urgency: Urgency) -> Vec<Outcome> {
     let mut outcomes: Vec<Option<Outcome>> = parts.iter().map(|_| None).collect();
     for &(key, _) in &mix.models {
         let own: Vec<(usize, &Part)> = of_model(parts, key).collect();

@@ -33,7 +33,8 @@ pub(crate) struct Ready {
 
 /// What somebody who works for a service has to say.
 pub(crate) enum Message {
-    Finished(LaunchId),
+    /// A launch has ended, and was what it was launched as, or was not.
+    Finished(LaunchId, bool),
     Prepared(PartitionId, Result<Ready, DeviceError>),
     /// `None` where a task could not be solved.
     Planned(Option<Box<LayoutFound>>),
@@ -236,7 +237,10 @@ impl Service {
     pub(crate) fn tell(&mut self, message: Message, now: Time, effects: &mut Effects) {
         match message {
             Message::Woken => self.react(Event::Woken, now, effects),
-            Message::Finished(launch) => {
+            Message::Finished(launch, is_as_launched) => {
+                if !is_as_launched {
+                    self.tell_of_launch(Event::Thinned(launch), now);
+                }
                 self.running -= 1;
                 for partition in self.partitions.values_mut() {
                     partition.launches.retain(|running| running.launch != launch);

@@ -131,7 +131,7 @@ impl Shared {
             let (station, job) = effects.jobs.swap_remove(place);
             let launch = job.launch;
             let ran = station.run_here(job);
-            self.learn(generation, Message::Finished(launch), effects);
+            self.learn(generation, Message::Finished(launch, ran.is_as_launched), effects);
             ran.tell(&*self.observer);
             ran.answer();
         }
@@ -149,7 +149,7 @@ impl Shared {
         let has_ended = !matches!(message, Message::Woken);
         match services.of(generation) {
             Some(service) => service.tell(message, self.clock.now(), effects),
-            None if matches!(message, Message::Finished(_)) => {
+            None if matches!(message, Message::Finished(..)) => {
                 services.draining -= 1;
                 let now = self.clock.now();
                 if services.draining == 0 {

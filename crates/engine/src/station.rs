@@ -118,7 +118,7 @@ fn work(jobs: &Receiver<Job>, shared: &Weak<Shared>, interruptions: &Interruptio
         let ran = job.run(interruptions);
         // The partition is free before answers are written.
         if let Some(shared) = shared.upgrade() {
-            shared.tell(generation, Message::Finished(launch));
+            shared.tell(generation, Message::Finished(launch, ran.is_as_launched));
             ran.tell(&*shared.observer);
         }
         ran.answer();
@@ -136,7 +136,8 @@ impl Job {
         // Others wait for this thread, whatever happens to one batch.
         let run = || execution::run(&self.parts, &self.together, self.urgency);
         let outputs = catch_unwind(AssertUnwindSafe(run));
-        let outputs = outputs.unwrap_or_else(|_| self.parts.iter().map(|_| panicked()).collect());
+        let failed = |_| (self.parts.iter().map(|_| panicked()).collect(), false);
+        let (outputs, is_mixed) = outputs.unwrap_or_else(failed);
         let elapsed = started.elapsed();
         let paused = match self.urgency {
             Urgency::InTurn => elapsed.min(interruptions.total() - before),
@@ -153,13 +154,14 @@ impl Job {
             rows: self.rows(),
             tenants: self.tenants().len() as u32,
             is_fused: matches!(self.together, Together::Fused),
-            is_mixed: self.together.is_mixed(),
+            is_mixed,
             started,
             took: elapsed - paused,
             paused,
             expected: duration(self.expected),
         };
-        Ran { job: self, outputs, record }
+        let is_as_launched = is_mixed || !matches!(self.together, Together::Mixed(_));
+        Ran { job: self, outputs, record, is_as_launched }
     }
 }
 
@@ -168,6 +170,8 @@ pub(crate) struct Ran {
     job: Job,
     outputs: Vec<Outcome>,
     pub(crate) record: LaunchRecord,
+    /// False for batches of a mix that ran one after another all the same.
+    pub(crate) is_as_launched: bool,
 }
 
 impl Ran {
@@ -181,7 +185,7 @@ impl Ran {
 
     /// Answers everyone whose requests were in it.
     pub(crate) fn answer(self) {
-        let Self { job, outputs, record } = self;
+        let Self { job, outputs, record, .. } = self;
         let (batch, ran) = (record.rows, record.took);
         for (part, outcome) in job.parts.into_iter().zip(outputs) {
             let Part { piece: Piece { call, rows }, model } = part;

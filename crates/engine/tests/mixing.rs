@@ -298,6 +298,27 @@ fn who_works_for_a_mix_that_is_served_does_not_step_back() {
 }
 
 #[test]
+fn a_round_in_which_one_fails_is_no_mix() {
+    let served = Served::new(faster, Arc::default());
+    served.rounds_until(|served| served.mixed() >= 3);
+    let fell_apart = || {
+        let launches = served.seen.launches.lock().unwrap();
+        launches.iter().any(|launch| launch.tenants == 2 && !launch.is_mixed)
+    };
+    let before = served.mixed();
+    for seed in 0..10 {
+        let right = inputs(NAMES[1], seed);
+        let (wrong, other) = (served.submit(0, Vec::new()), served.submit(1, right.clone()));
+        assert!(wrong.recv().expect("an answer comes").is_err());
+        let answer = other.recv().expect("an answer comes").expect("its inputs are right");
+        assert_eq!(answer.outputs, served.alone(1, &right));
+        thread::sleep(Duration::from_millis(4));
+    }
+    assert!(fell_apart());
+    assert_eq!(served.mixed(), before);
+}
+
+#[test]
 fn what_gains_nothing_runs_apart_and_is_regulated_once() {
     let served = Served::new(slower, Arc::default());
     served.rounds_until(|served| !served.outcomes().is_empty());

@@ -28,8 +28,8 @@ pub enum Event {
     ArrivedTogether(Vec<Request>),
     /// A launch begins only now, after something else has used its units. There is nothing to be done about it.
     Begun(LaunchId),
-    /// Only some of a launch's requests are run, or none, since nobody waits for the others any more: how long it takes says
-    /// nothing of others. There is nothing to be done about it.
+    /// Only some of a launch's requests are run, or none, since nobody waits for the others any more; or they are no mix, though they
+    /// were launched as one: how long it takes says nothing of others. There is nothing to be done about it.
     Thinned(LaunchId),
     /// A launch has ended.
     Finished(LaunchId),
