@@ -196,6 +196,7 @@ def bad_mixes(folder):
     bad("a mix on no cores", "regulate", written(tiny), "--cores", 0, says="0 cores asked for")
     bad("a mix on no such GPU", "regulate", written(tiny), "--device", "cuda:99", says="CUDA device cannot be used")
     bad("a GPU's kernels for a mix on a CPU", "regulate", written(tiny), "--choice", "estimated", says="--choice")
+    bad("a mix whose second model is missing", "regulate", written(tiny + "[[models]]\nbatch = 2\n"), says="line 3: 'model' is missing")
     nowhere = os.path.join(folder, "nowhere", "mix.svg")
     bad("a drawing that cannot be written is no matter of hours", "regulate", written(tiny), "--budget", "300m", "--svg", nowhere, says=nowhere)
     bad("a trace that cannot be written", "regulate", written(tiny), "--budget", "300m", "--trace", folder, says=folder)
