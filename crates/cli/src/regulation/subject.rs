@@ -111,7 +111,7 @@ impl Subject {
             self.regulation.offer(known);
         }
         while self.advance()? {}
-        Ok(self.regulation.finish(self.rounds)?)
+        Ok(self.regulation.finish(self.rounds, progress::show)?)
     }
 
     fn advance(&mut self) -> Result<bool> {
