@@ -112,12 +112,19 @@ def good_runs(folder):
     good("regulate for people", "regulate", mix, "--cores", 1, "--budget", "100ms", "--coordinate-descent", "--no-database", says="free-running threads")
     rows = json.loads(good("bench regulation", "bench", "regulation", "tiny_resnet+zoo:tiny_vgg", "--budget", "0.2", "--rounds", 1, "--json").stdout)
     expect("a mix of the benchmark", [(row["mix"], row["gain"] > 0) for row in rows] == [("tiny_resnet+zoo:tiny_vgg", True)], rows)
-    for command in (("regulate", mix, "--budget", "10ms", "--no-database"), ("bench", "groups", "zoo:tiny_resnet", "--tenants", 1, "--rounds", 1)):
+    for command in (("regulate", mix, "--budget", "10ms", "--no-database"), ("bench", "groups", "zoo:tiny_resnet", "--tenants", 1, "--rounds", 1), ("inspect", model, "--steps"), ("zoo",), ("devices",)):
         read, written = os.pipe()
         os.close(read)
         unread = subprocess.run([WEFT, *map(str, command)], stdout=written, stderr=subprocess.PIPE, text=True, timeout=120)
         os.close(written)
         expect(f"nobody reads what {command[0]} says", unread.returncode == 0 and "panicked" not in unread.stderr, unread.stderr)
+        with open("/dev/full", "w") as full:
+            unwritten = subprocess.run([WEFT, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            expect(f"what {command[0]} says has no place", unwritten.returncode == 2 and "standard output" in unwritten.stderr, unwritten.stderr)
+    rows = subprocess.run([WEFT, "bench", "regulation", "tiny_resnet", "--budget", "0.01", "--rounds", "1"], stdout=subprocess.PIPE, stderr=open("/dev/full", "w"), text=True, timeout=120)
+    expect("notes that cannot be written end nothing", rows.returncode == 0 and "tiny_resnet" in rows.stdout, rows)
+    wrong = subprocess.run([WEFT, "regulate", "none.toml"], stderr=open("/dev/full", "w"), timeout=120)
+    expect("nor does a message that cannot be", wrong.returncode == 2, wrong.returncode)
     return model, x
 
 
@@ -487,8 +494,10 @@ def rounds(folder):
     names = ("squeezenet1_1", "mobilenet_v2")
     for name in names:
         good("a model of a round", "zoo", name, "-o", os.path.join(models, name + ".onnx"))
+            server.stderr.close()
     command = [WEFT, "serve", models, "--config", config, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder, "--tuning-database", os.path.join(folder, "rounds.db")]
     with open(log, "w") as written, subprocess.Popen(command, stderr=written, stdout=written, text=True) as server:
+        expect("a server ends well where nobody reads its log any more", server.wait(timeout=60) == 0, server.returncode)
         try:
             def said(text, seconds):
                 """The first line of the log with a text in it, once it is there."""

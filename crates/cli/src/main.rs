@@ -88,7 +88,7 @@ const COMPILING_NICE: i32 = 10;
 
 fn main() -> ExitCode {
     run(&Arguments::parse().command).unwrap_or_else(|error| {
-        eprintln!("weft: {}", describe(&error));
+        progress::note(format!("weft: {}", describe(&error)));
         ExitCode::from(commands::run::exit_code(&error).unwrap_or(BAD_INPUT))
     })
 }

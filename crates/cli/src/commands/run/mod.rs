@@ -18,6 +18,7 @@ use weft_cuda::CudaDevice;
 use weft_device::UnitSet;
 
 use crate::files;
+use crate::progress;
 pub(crate) use cores::allowed as allowed_cores;
 pub(crate) use probe::{Options as ProbeOptions, run as probe};
 use share::Share;
@@ -112,7 +113,7 @@ impl Options {
     /// Says something, unless nothing is to be said.
     fn say(&self, what: &str) {
         if !self.quiet {
-            eprintln!("weft: {what}");
+            progress::say(format!("weft: {what}"));
         }
     }
 
