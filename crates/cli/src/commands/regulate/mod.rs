@@ -78,6 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let time = Duration::from_secs_f64(options.budget.seconds());
     let budget = Budget { time, strategy, rounds: ROUNDS };
+    options.dimensions.check(models.iter().map(|model| &*model.name))?;
     let place = Place { device: opened.as_device(), units: &units };
     let mut subject = Subject::new(&models, &options.dimensions, place, budget)?;
     let circumstances = Circumstances::of(&opened, options.kernels.mark());
