@@ -75,6 +75,16 @@ pub(super) fn command(options: &Options) -> Command {
     command
 }
 
+/// Has the ends of processes that this one starts be told to it, also where who started it takes no notice of such ends, which is
+/// inherited.
+pub(super) fn heed_children() -> Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let _entered = runtime.enter();
+    // What is installed stays, also once nobody listens.
+    drop(signal(SignalKind::child())?);
+    Ok(())
+}
+
 /// Runs it to its end.
 pub(super) fn run(command: Command) -> Result<Ended> {
     run_beside(command, None)
