@@ -196,6 +196,7 @@ def bad_mixes(folder):
     tiny = '[[models]]\nmodel = "zoo:tiny_resnet"\n'
     bad("no such mix", "regulate", os.path.join(folder, "none.toml"), says="none.toml")
     bad("a mix of nothing", "regulate", written(""), says="models")
+    bad("a mix whose second model is missing", "regulate", written(tiny + "[[models]]\nbatch = 2\n"), says="line 3: 'model' is missing")
     bad("a mix with a typing error", "regulate", written(tiny + "btach = 2\n"), says="btach")
     bad("a mix with no such model", "regulate", written('[[models]]\nmodel = "zoo:resnet51"\n'), says="resnet51")
     bad("a mix with a model that is not there", "regulate", written('[[models]]\nmodel = "none.onnx"\n'), says="none.onnx")
@@ -203,7 +204,6 @@ def bad_mixes(folder):
     bad("a mix on no cores", "regulate", written(tiny), "--cores", 0, says="0 cores asked for")
     bad("a mix on no such GPU", "regulate", written(tiny), "--device", "cuda:99", says="CUDA device cannot be used")
     bad("a GPU's kernels for a mix on a CPU", "regulate", written(tiny), "--choice", "estimated", says="--choice")
-    bad("a mix whose second model is missing", "regulate", written(tiny + "[[models]]\nbatch = 2\n"), says="line 3: 'model' is missing")
     nowhere = os.path.join(folder, "nowhere", "mix.svg")
     bad("a drawing that cannot be written is no matter of hours", "regulate", written(tiny), "--budget", "300m", "--svg", nowhere, says=nowhere)
     bad("a trace that cannot be written", "regulate", written(tiny), "--budget", "300m", "--trace", folder, says=folder)
@@ -494,8 +494,10 @@ def loads(folder):
             counted = next(line for line in metrics.splitlines() if line.startswith(counted)).split()[-1]
             expect("the server counts what the client sent", int(counted) >= sent, (counted, sent))
             bad("load for an unknown model", "load", address, "--model", "unheard", "--rate", 1, says="404 Not Found")
+            server.stderr.close()
         finally:
             server.terminate()
+        expect("a server ends well where nobody reads its log any more", server.wait(timeout=60) == 0, server.returncode)
 
 
 def rounds(folder):
@@ -509,10 +511,8 @@ def rounds(folder):
     names = ("squeezenet1_1", "mobilenet_v2")
     for name in names:
         good("a model of a round", "zoo", name, "-o", os.path.join(models, name + ".onnx"))
-            server.stderr.close()
     command = [WEFT, "serve", models, "--config", config, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder, "--tuning-database", os.path.join(folder, "rounds.db")]
     with open(log, "w") as written, subprocess.Popen(command, stderr=written, stdout=written, text=True) as server:
-        expect("a server ends well where nobody reads its log any more", server.wait(timeout=60) == 0, server.returncode)
         try:
             def said(text, seconds):
                 """The first line of the log with a text in it, once it is there."""
@@ -1087,6 +1087,18 @@ def training_beside_inference():
     expect("its rate is taken", [way["steps_per_s"] for way in report["ways"]] == [None, 2, None, 2, 2], report)
     bad("a training job that ends", *quick, "--training", "exit 3", says="the training job ended")
     bad("a training job that says something else", *quick, "--training", "while echo 7; do sleep 1; done", says="steps_per_s")
+    bad("a model to train beside that is not there", "bench", "training", "--model", "none.onnx", says="none.onnx")
+    bad("a precision of cores to train beside", *quick, "--precision", "f16", says="--precision")
+    command = "echo '{\"steps_per_s\": 2}'; echo $$ >&2; exec sleep 60"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with tempfile.TemporaryDirectory() as place:
+            process = subprocess.Popen([WEFT, *quick, "--training", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": place})
+            job = int(process.stderr.readline())
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+            expect("a measurement that is interrupted says so", process.returncode == 128 + number and "interrupted" in errors, f"{process.returncode} {errors}")
+            left = [name for name in os.listdir(place) if name.startswith(".")]
+            expect("and leaves nothing", has_ended(job) and not left, left)
     bad("all for training", *quick, "--share", 100, says="--share")
     bad("no time to measure", *quick[:-3], "--seconds", 0, says="--seconds")
     bad("for ever to measure", *quick[:-3], "--seconds", "1e300", says="--seconds")

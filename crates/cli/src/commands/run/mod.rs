@@ -21,6 +21,7 @@ use crate::files;
 use crate::progress;
 pub(crate) use cores::allowed as allowed_cores;
 pub(crate) use probe::{Options as ProbeOptions, run as probe};
+pub(crate) use program::ignores_hangups;
 use share::Share;
 
 #[derive(Args)]

@@ -178,7 +178,7 @@ fn is_from_terminal(signal: Signal) -> bool {
 }
 
 /// Whether this process, and what it starts, takes no notice of hangups.
-fn ignores_hangups() -> Result<bool> {
+pub(crate) fn ignores_hangups() -> Result<bool> {
     let text =
         std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
     ignored_signals(&text)
