@@ -500,6 +500,28 @@ def loads(folder):
         expect("a server ends well where nobody reads its log any more", server.wait(timeout=60) == 0, server.returncode)
 
 
+def broken_changes(folder):
+    """A model that is replaced by what is none is served on, and a model that never was one is not: the log tells them apart."""
+    models = os.path.join(folder, "broken")
+    os.makedirs(models)
+    good("a model that will be broken", "zoo", "tiny_resnet", "-o", os.path.join(models, "net.onnx"))
+    command = [WEFT, "serve", models, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        ended = threading.Timer(60, server.kill)
+        ended.start()
+        try:
+            next(line for line in server.stderr if "traces on http://" in line)
+            for name, says in (("net", "served as it was"), ("other", "not served")):
+                with open(os.path.join(models, "copied.tmp"), "w") as file:
+                    file.write("no model")
+                os.rename(file.name, os.path.join(models, name + ".onnx"))
+                line = next((line for line in server.stderr if "is not an ONNX file" in line), "")
+                expect(f"what becomes of {name}.onnx is said", says in line and f'model="{name}"' in line, line)
+        finally:
+            ended.cancel()
+            server.terminate()
+
+
 def rounds(folder):
     """Two models that are asked for together are recognised and regulated, and answer as before."""
     config = os.path.join(folder, "rounds.toml")
@@ -1130,6 +1152,7 @@ with tempfile.TemporaryDirectory() as folder:
     sharing(folder)
     demonstration()
     loads(folder)
+    broken_changes(folder)
     rounds(folder)
     bad_loads(folder)
     bad_shared_memory()
