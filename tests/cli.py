@@ -112,12 +112,19 @@ def good_runs(folder):
     good("regulate for people", "regulate", mix, "--cores", 1, "--budget", "100ms", "--coordinate-descent", "--no-database", says="free-running threads")
     rows = json.loads(good("bench regulation", "bench", "regulation", "tiny_resnet+zoo:tiny_vgg", "--budget", "0.2", "--rounds", 1, "--json").stdout)
     expect("a mix of the benchmark", [(row["mix"], row["gain"] > 0) for row in rows] == [("tiny_resnet+zoo:tiny_vgg", True)], rows)
-    for command in (("regulate", mix, "--budget", "10ms", "--no-database"), ("bench", "groups", "zoo:tiny_resnet", "--tenants", 1, "--rounds", 1)):
+    for command in (("regulate", mix, "--budget", "10ms", "--no-database"), ("bench", "groups", "zoo:tiny_resnet", "--tenants", 1, "--rounds", 1), ("inspect", model, "--steps"), ("zoo",), ("devices",)):
         read, written = os.pipe()
         os.close(read)
         unread = subprocess.run([WEFT, *map(str, command)], stdout=written, stderr=subprocess.PIPE, text=True, timeout=120)
         os.close(written)
         expect(f"nobody reads what {command[0]} says", unread.returncode == 0 and "panicked" not in unread.stderr, unread.stderr)
+        with open("/dev/full", "w") as full:
+            unwritten = subprocess.run([WEFT, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            expect(f"what {command[0]} says has no place", unwritten.returncode == 2 and "standard output" in unwritten.stderr, unwritten.stderr)
+    rows = subprocess.run([WEFT, "bench", "regulation", "tiny_resnet", "--budget", "0.01", "--rounds", "1"], stdout=subprocess.PIPE, stderr=open("/dev/full", "w"), text=True, timeout=120)
+    expect("notes that cannot be written end nothing", rows.returncode == 0 and "tiny_resnet" in rows.stdout, rows)
+    wrong = subprocess.run([WEFT, "regulate", "none.toml"], stderr=open("/dev/full", "w"), timeout=120)
+    expect("nor does a message that cannot be", wrong.returncode == 2, wrong.returncode)
     return model, x
 
 
@@ -189,6 +196,7 @@ def bad_mixes(folder):
     tiny = '[[models]]\nmodel = "zoo:tiny_resnet"\n'
     bad("no such mix", "regulate", os.path.join(folder, "none.toml"), says="none.toml")
     bad("a mix of nothing", "regulate", written(""), says="models")
+    bad("a mix whose second model is missing", "regulate", written(tiny + "[[models]]\nbatch = 2\n"), says="line 3: 'model' is missing")
     bad("a mix with a typing error", "regulate", written(tiny + "btach = 2\n"), says="btach")
     bad("a mix with no such model", "regulate", written('[[models]]\nmodel = "zoo:resnet51"\n'), says="resnet51")
     bad("a mix with a model that is not there", "regulate", written('[[models]]\nmodel = "none.onnx"\n'), says="none.onnx")
@@ -199,6 +207,17 @@ def bad_mixes(folder):
     nowhere = os.path.join(folder, "nowhere", "mix.svg")
     bad("a drawing that cannot be written is no matter of hours", "regulate", written(tiny), "--budget", "300m", "--svg", nowhere, says=nowhere)
     bad("a trace that cannot be written", "regulate", written(tiny), "--budget", "300m", "--trace", folder, says=folder)
+    bad("a drawing in place of the mix", "regulate", written(tiny), "--svg", mix, says="named twice")
+    expect("leaves the mix as it is", open(mix).read() == tiny)
+    bad("two drawings in one file", "regulate", written(tiny), "--svg", nowhere, "--trace", nowhere, says="named twice")
+    full = run("regulate", written(tiny), "--budget", "10ms", "--no-database", "--svg", "/dev/full")
+    expect("what cannot be drawn is said all the same", full.returncode == 2 and "schedule found now" in full.stdout and "/dev/full" in full.stderr, full)
+    several = written(tiny + '[[models]]\nmodel = "zoo:tiny_bert"\n')
+    bad("a dimension that is too long for one model", "regulate", several, "--no-database", says="zoo:tiny_bert")
+    bad("a dimension that no model has", "regulate", several, "--dim", "width=8", says="no model has a dimension 'width'; they have batch, sequence")
+    good("a dimension that one model has", "regulate", several, "--dim", "sequence=8", "--budget", "10ms", "--no-database", says="zoo:tiny_bert b1")
+    early = run("bench", "regulation", "tiny_resnet+tiny_vgg", "tiny_resnet+resnet51", "--budget", "0.1")
+    expect("a wrong model of a later mix is known at once", early.returncode == 2 and "resnet51" in early.stderr and "regulated" not in early.stderr, early.stderr)
     bad("a mix in no rounds", "bench", "regulation", "tiny_resnet", "--rounds", 0, says="--rounds")
     bad("a mix searched for ever", "bench", "regulation", "tiny_resnet", "--budget", "inf", says="--budget")
     bad("a mix searched for no time", "bench", "regulation", "tiny_resnet", "--budget", 0, says="--budget")
@@ -217,6 +236,10 @@ def bad_arguments(model, x, folder):
     bad("precision of a CPU", "infer", model, "--input", x, "--precision", "f16", says="--precision")
     bad("a group of nobody", "bench", "groups", "zoo:tiny_resnet", "--tenants", 0, says="--tenants")
     bad("a group on more cores than there are", "bench", "groups", "zoo:tiny_resnet", "--cores", 999, says="999 cores asked for")
+    bad("a group at another precision", "bench", "groups", "zoo:tiny_resnet", "--precision", "f16", says="--precision")
+    dimension = ("bench", "groups", "zoo:tiny_bert", "zoo:tiny_resnet", "--tenants", 1, "--rounds", 1, "--dim")
+    good("a dimension that one group has", *dimension, "sequence=8", says="zoo:tiny_resnet")
+    bad("a dimension that no group has", *dimension, "width=8", says="no model has a dimension 'width'")
     bad("no such table", "bench", "gpu", "speed", says="latency")
     bad("no such model in a table", "bench", "gpu", "--models", "resnet51", says="resnet50")
     bad("no such GPU to measure", "bench", "gpu", "--device", "cuda:99", says="CUDA device cannot be used")
@@ -471,7 +494,31 @@ def loads(folder):
             counted = next(line for line in metrics.splitlines() if line.startswith(counted)).split()[-1]
             expect("the server counts what the client sent", int(counted) >= sent, (counted, sent))
             bad("load for an unknown model", "load", address, "--model", "unheard", "--rate", 1, says="404 Not Found")
+            server.stderr.close()
         finally:
+            server.terminate()
+        expect("a server ends well where nobody reads its log any more", server.wait(timeout=60) == 0, server.returncode)
+
+
+def broken_changes(folder):
+    """A model that is replaced by what is none is served on, and a model that never was one is not: the log tells them apart."""
+    models = os.path.join(folder, "broken")
+    os.makedirs(models)
+    good("a model that will be broken", "zoo", "tiny_resnet", "-o", os.path.join(models, "net.onnx"))
+    command = [WEFT, "serve", models, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        ended = threading.Timer(60, server.kill)
+        ended.start()
+        try:
+            next(line for line in server.stderr if "traces on http://" in line)
+            for name, says in (("net", "served as it was"), ("other", "not served")):
+                with open(os.path.join(models, "copied.tmp"), "w") as file:
+                    file.write("no model")
+                os.rename(file.name, os.path.join(models, name + ".onnx"))
+                line = next((line for line in server.stderr if "is not an ONNX file" in line), "")
+                expect(f"what becomes of {name}.onnx is said", says in line and f'model="{name}"' in line, line)
+        finally:
+            ended.cancel()
             server.terminate()
 
 
@@ -975,11 +1022,19 @@ def bounded_programs(folder):
     reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
     ends_with("a report to a pipe", 0, *half, "--json", pipe, "--", "true")
     expect("is read from it", json.loads(reader.communicate(timeout=60)[0])["exit_code"] == 0, pipe)
+    full = run("run", *half, "-q", "--json", "/dev/full", "--", "sh", "-c", "exit 7")
+    expect("a report on a full disk takes no exit code", full.returncode == 7 and "/dev/full" in full.stderr, full)
+    mute = subprocess.run([WEFT, "run", *half, "--", "sh", "-c", "exit 7"], stderr=open("/dev/full", "w"), timeout=60)
+    expect("nor does what nobody can be told", mute.returncode == 7, mute.returncode)
+    heedless = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    program = subprocess.Popen([WEFT, "run", *half, "--", "sh", "-c", "exit 7"], stderr=subprocess.PIPE, text=True, preexec_fn=heedless)
+    _, errors = program.communicate(timeout=60)
+    expect("one whose starter takes no notice of children", program.returncode == 7, errors)
     told_to_end(half)
 
     for share in ("0%", "101%", "-5%", "30", "a lot", "nan%", ""):
         bad(f"a share of '{share}'", "run", f"--share={share}", "--", "true", says="--share")
-    bad("no share", "run", "--", "true", says="--share")
+    bad("no share", "run", "--", "true", says="<--share <PERCENT%>|--cores <CORES>>")
     bad("a share and cores", "run", "--share", "50%", "--cores", "0", "--", "true", says="--cores")
     bad("no program", "run", "--share", "50%", says="PROGRAM")
     bad("a core that is not there", "run", "--cores", "60000", "--", "true", says="60000")
@@ -1054,6 +1109,18 @@ def training_beside_inference():
     expect("its rate is taken", [way["steps_per_s"] for way in report["ways"]] == [None, 2, None, 2, 2], report)
     bad("a training job that ends", *quick, "--training", "exit 3", says="the training job ended")
     bad("a training job that says something else", *quick, "--training", "while echo 7; do sleep 1; done", says="steps_per_s")
+    bad("a model to train beside that is not there", "bench", "training", "--model", "none.onnx", says="none.onnx")
+    bad("a precision of cores to train beside", *quick, "--precision", "f16", says="--precision")
+    command = "echo '{\"steps_per_s\": 2}'; echo $$ >&2; exec sleep 60"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with tempfile.TemporaryDirectory() as place:
+            process = subprocess.Popen([WEFT, *quick, "--training", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": place})
+            job = int(process.stderr.readline())
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+            expect("a measurement that is interrupted says so", process.returncode == 128 + number and "interrupted" in errors, f"{process.returncode} {errors}")
+            left = [name for name in os.listdir(place) if name.startswith(".")]
+            expect("and leaves nothing", has_ended(job) and not left, left)
     bad("all for training", *quick, "--share", 100, says="--share")
     bad("no time to measure", *quick[:-3], "--seconds", 0, says="--seconds")
     bad("for ever to measure", *quick[:-3], "--seconds", "1e300", says="--seconds")
@@ -1085,6 +1152,7 @@ with tempfile.TemporaryDirectory() as folder:
     sharing(folder)
     demonstration()
     loads(folder)
+    broken_changes(folder)
     rounds(folder)
     bad_loads(folder)
     bad_shared_memory()

@@ -88,8 +88,9 @@ const COMPILING_NICE: i32 = 10;
 
 fn main() -> ExitCode {
     run(&Arguments::parse().command).unwrap_or_else(|error| {
-        eprintln!("weft: {}", describe(&error));
-        ExitCode::from(commands::run::exit_code(&error).unwrap_or(BAD_INPUT))
+        progress::note(format!("weft: {}", describe(&error)));
+        let own = commands::run::exit_code(&error).or_else(|| bench::exit_code(&error));
+        ExitCode::from(own.unwrap_or(BAD_INPUT))
     })
 }
 

@@ -1,6 +1,6 @@
 //! A model named on the command line, and the sizes of its open dimensions.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -27,13 +27,45 @@ fn parse_dimension(text: &str) -> Result<(String, usize), String> {
 impl DimensionOptions {
     /// The shapes of the model's inputs at a batch size; a named dimension that the model has not is an error.
     pub(crate) fn shapes(&self, graph: &Graph, batch: usize) -> Result<Vec<Vec<usize>>> {
-        let named: BTreeMap<String, usize> = self.dimensions.iter().cloned().collect();
-        let known = symbols(graph);
-        if let Some(unknown) = named.keys().find(|name| !known.contains(*name)) {
-            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        if let Some((unknown, known)) = self.unknown(symbols(graph)) {
             bail!("the model has no dimension '{unknown}'; it has {known}");
         }
+        self.shapes_among(graph, batch)
+    }
+
+    /// The same where the model is one of several, and a named dimension may be another's.
+    pub(crate) fn shapes_among(&self, graph: &Graph, batch: usize) -> Result<Vec<Vec<usize>>> {
         Ok(graph.input_shapes(&self.sizes(batch))?)
+    }
+
+    /// Reads models, which may be named more than once, so that what is wrong with any of them is said before time goes into
+    /// another. A named dimension that none of them has is an error.
+    pub(crate) fn check<'a>(&self, models: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let names: BTreeSet<&str> = models.into_iter().collect();
+        let mut known = BTreeSet::new();
+        for name in names {
+            match name.strip_prefix("zoo:") {
+                // Nothing is wrong with these, and some take long to be made.
+                Some(name) if self.dimensions.is_empty() => {
+                    weft_zoo::entry(name)?;
+                }
+                _ => known.extend(symbols(&load(&resolve(name)?)?)),
+            }
+        }
+        match self.unknown(known) {
+            Some((unknown, known)) => {
+                bail!("no model has a dimension '{unknown}'; they have {known}")
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The first named dimension that is not among those that are known, and these for people.
+    fn unknown(&self, known: BTreeSet<String>) -> Option<(&str, String)> {
+        let names: BTreeSet<&str> = self.dimensions.iter().map(|(name, _)| &**name).collect();
+        let unknown = names.into_iter().find(|name| !known.contains(*name))?;
+        let known: Vec<String> = known.into_iter().collect();
+        Some((unknown, if known.is_empty() { "none".into() } else { known.join(", ") }))
     }
 
     /// The sizes at a batch size, whatever the model.
@@ -43,8 +75,8 @@ impl DimensionOptions {
     }
 }
 
-fn symbols(graph: &Graph) -> Vec<String> {
-    let mut names: Vec<String> = graph
+fn symbols(graph: &Graph) -> BTreeSet<String> {
+    graph
         .required_inputs()
         .filter_map(|id| graph.value(id).declared.as_ref()?.dimensions.as_ref())
         .flatten()
@@ -52,10 +84,7 @@ fn symbols(graph: &Graph) -> Vec<String> {
             Dimension::Symbol(name) => Some(name.clone()),
             _ => None,
         })
-        .collect();
-    names.sort();
-    names.dedup();
-    names
+        .collect()
 }
 
 /// Reads a model file.

@@ -1,12 +1,12 @@
 //! What is being done right now, on one line of the terminal that is overwritten, and what was done.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 
 /// Shows what is being done; silent where nobody watches.
 pub(crate) fn show(what: impl Display) {
     if stderr().is_terminal() {
-        eprint!("\r\x1b[K{what}");
+        write(format!("\r\x1b[K{what}"));
     }
 }
 
@@ -18,5 +18,15 @@ pub(crate) fn clear() {
 /// Says what was done, on a line that stays, also where it is read only later.
 pub(crate) fn note(what: impl Display) {
     clear();
-    eprintln!("{what}");
+    say(what);
+}
+
+/// Says something, and leaves what stands on the line before it: another program may have written that.
+pub(crate) fn say(what: impl Display) {
+    write(format!("{what}\n"));
+}
+
+/// That nobody can be told any more is no reason to end what is being done.
+fn write(text: String) {
+    let _ = stderr().write_all(text.as_bytes());
 }

@@ -39,7 +39,10 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let what = format!("cannot write to the standard output: {error}");
+            Err(io::Error::new(error.kind(), what))
+        }
         _ => Ok(()),
     }
 }

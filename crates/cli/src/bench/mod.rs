@@ -83,3 +83,8 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::TrainingStandIn(options) => training::stand_in::run(options),
     }
 }
+
+/// What an error of a benchmark ends with, where that is not what others' do.
+pub(crate) fn exit_code(error: &anyhow::Error) -> Option<u8> {
+    error.downcast_ref::<training::Interrupted>().map(training::Interrupted::exit_code)
+}

@@ -14,6 +14,7 @@ use crate::device::DeviceOptions;
 use crate::model_file::{self, DimensionOptions};
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 use crate::tuning::{TunedKernels, TuningOptions};
 
 #[derive(Args)]
@@ -57,7 +58,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let peak_in_words =
         peak.map(|peak| format!(", peak {peak:.0} GFLOP/s per core")).unwrap_or_default();
     let tuned_in_words = tuned.map(TunedKernels::in_words).unwrap_or_default();
-    println!("{}, {}{peak_in_words}{tuned_in_words}", about.name, about.instruction_set);
+    terminal::print(&format!(
+        "{}, {}{peak_in_words}{tuned_in_words}",
+        about.name, about.instruction_set
+    ))?;
     let counted_in = device.counted_in();
     let otherwise = if peak.is_some() { 1 } else { device.size_of(&device.units()) };
     let sizes = device.chosen_sizes(&options.cores, &options.sms, otherwise)?;
@@ -101,10 +105,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 ]);
                 if options.steps {
                     progress::clear();
-                    println!(
+                    terminal::print(&format!(
                         "{model}, batch {batch}, {size} {counted_in}\n{}\n",
                         steps::render(&subject)?
-                    );
+                    ))?;
                 }
                 cases.push(json!({
                     "model": model_file::name(&path),
@@ -121,7 +125,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     progress::clear();
-    println!("{}", table.render());
+    terminal::print(&table.render())?;
     if let Some(path) = &options.json {
         let report = json!({ "device": about.name, "peak_gflops_per_core": peak, "cases": cases });
         std::fs::write(path, serde_json::to_string_pretty(&report)?)

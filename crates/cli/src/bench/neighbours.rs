@@ -13,6 +13,7 @@ use super::timing::Subject;
 use crate::model_file::{self, DimensionOptions};
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -66,7 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             format!("{:.3}", median(&kept)),
         ]);
     }
-    println!("{}", table.render());
+    terminal::print(&table.render())?;
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use crate::arrays;
 use crate::model_file::{self, DimensionOptions};
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -244,12 +245,15 @@ fn report(options: &Options, cases: &[Case], footprints: &[Json], version: &str)
     }
     let speeds: Vec<f64> = cases.iter().map(Case::speed).collect();
     let least = speeds.iter().copied().fold(f64::INFINITY, f64::min);
-    println!(
+    terminal::print(&format!(
         "onnxruntime {version}; speed above 1: Weft is faster; difference relative to the largest output\n"
-    );
-    println!("{}", table.render());
+    ))?;
+    terminal::print(&table.render())?;
     if !options.no_timing {
-        println!("\ngeometric mean of speed {:.2}, least {least:.2}", geometric_mean(&speeds));
+        terminal::print(&format!(
+            "\ngeometric mean of speed {:.2}, least {least:.2}",
+            geometric_mean(&speeds)
+        ))?;
     }
     let mut memory = Table::new([
         "model",
@@ -272,7 +276,7 @@ fn report(options: &Options, cases: &[Case], footprints: &[Json], version: &str)
             format!("{:.0}", peak - number(entry, "onnxruntime", "before_mib")),
         ]);
     }
-    println!("\n{}", memory.render());
+    terminal::print(&format!("\n{}", memory.render()))?;
     if let Some(path) = &options.json {
         let cases: Vec<Json> = cases
             .iter()

@@ -204,11 +204,14 @@ fn outcomes(
         true => usual.iter().map(|mix| mix.to_string()).collect(),
         false => options.mixes.clone(),
     };
+    let named = |name: &str| format!("zoo:{}", name.trim_start_matches("zoo:"));
+    let models = |mix: &String| -> Vec<MixedModel> {
+        mix.split('+').map(|name| MixedModel { name: named(name), batch }).collect()
+    };
+    let all: Vec<Vec<MixedModel>> = mixes.iter().map(models).collect();
+    options.dimensions.check(all.iter().flatten().map(|model| &*model.name))?;
     let mut outcomes = Vec::new();
-    for mix in mixes {
-        let named = |name: &str| format!("zoo:{}", name.trim_start_matches("zoo:"));
-        let model = |name: &str| MixedModel { name: named(name), batch };
-        let models: Vec<MixedModel> = mix.split('+').map(model).collect();
+    for (mix, models) in mixes.into_iter().zip(all) {
         let subject = Subject::new(&models, &options.dimensions, place, budget)?;
         let input_shapes = subject.input_shapes().to_vec();
         let outcome = subject.regulated(None)?;

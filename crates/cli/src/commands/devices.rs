@@ -8,6 +8,7 @@ use weft_cuda::{CudaDevice, CudaOptions};
 use weft_device::{Device, DeviceDescription, DeviceError, UnitSet};
 
 use crate::table::bytes;
+use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -33,17 +34,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Err(why) => absent = json!({ "cuda": why.to_string() }),
         }
         let report = json!({ "devices": devices, "absent": absent });
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(());
+        return Ok(terminal::print(&serde_json::to_string_pretty(&report)?)?);
     }
-    print(&cpu, "cpu");
+    print(&cpu, "cpu")?;
     match gpus {
         Ok(gpus) => {
             for (number, gpu) in gpus.iter().enumerate() {
-                print(gpu, &format!("cuda:{number}"));
+                print(gpu, &format!("cuda:{number}"))?;
             }
         }
-        Err(why) => println!("cuda  none: {why}"),
+        Err(why) => terminal::print(&format!("cuda  none: {why}"))?,
     }
     Ok(())
 }
@@ -81,17 +81,21 @@ fn json(Present { about, units }: &Present) -> Json {
     })
 }
 
-fn print(Present { about, units }: &Present, name: &str) {
-    println!("{name}  {}", about.name);
-    println!("  units            {} (a unit is one {}): {units}", about.unit_count, about.unit);
-    println!("  instruction set  {}", about.instruction_set);
+fn print(Present { about, units }: &Present, name: &str) -> Result<()> {
+    terminal::print(&format!("{name}  {}", about.name))?;
+    terminal::print(&format!(
+        "  units            {} (a unit is one {}): {units}",
+        about.unit_count, about.unit
+    ))?;
+    terminal::print(&format!("  instruction set  {}", about.instruction_set))?;
     if let Some(peak) = about.peak_gflops_per_unit {
-        println!(
+        terminal::print(&format!(
             "  peak             {peak:.0} GFLOP/s of f32 per {}, measured in registers",
             about.unit
-        );
+        ))?;
     }
     if let Some(memory) = about.memory_bytes {
-        println!("  memory           {}", bytes(memory as usize));
+        terminal::print(&format!("  memory           {}", bytes(memory as usize)))?;
     }
+    Ok(())
 }

@@ -11,6 +11,7 @@ use weft_ir::{Graph, Tensor, Value, ValueId};
 use crate::arrays;
 use crate::device::DeviceOptions;
 use crate::model_file::{self, DimensionOptions};
+use crate::terminal;
 use crate::tuning::TuningOptions;
 
 #[derive(Args)]
@@ -62,16 +63,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for (&id, value) in graph.outputs().iter().zip(&results) {
         let name = &graph.value(id).name;
         let Value::Tensor(tensor) = value else {
-            println!("{name}: a sequence or optional");
+            terminal::print(&format!("{name}: a sequence or optional"))?;
             continue;
         };
-        println!("{name}: {}{:?}{}", tensor.data_type(), tensor.shape(), range(tensor));
+        terminal::print(&format!(
+            "{name}: {}{:?}{}",
+            tensor.data_type(),
+            tensor.shape(),
+            range(tensor)
+        ))?;
     }
     for (index, file) in targets {
         let tensor = results[index].tensor().context("a sequence cannot be written as an array")?;
         arrays::write(&file, tensor)?;
     }
-    println!("{:.2} ms on {}", elapsed.as_secs_f64() * 1e3, device.in_words(&units));
+    terminal::print(&format!(
+        "{:.2} ms on {}",
+        elapsed.as_secs_f64() * 1e3,
+        device.in_words(&units)
+    ))?;
     Ok(())
 }
 

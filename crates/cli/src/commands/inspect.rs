@@ -13,6 +13,7 @@ use weft_ir::{Graph, ValueId};
 use crate::device::{DeviceName, DeviceOptions};
 use crate::model_file::{self, DimensionOptions};
 use crate::table::{Table, bytes, count};
+use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -44,9 +45,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let summary =
         Summary { graph: &graph, shapes: &shapes, report: &planned.report, place: &planned.place };
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&summary.json(options))?);
+        terminal::print(&serde_json::to_string_pretty(&summary.json(options))?)?;
     } else {
-        summary.print(options);
+        summary.print(options)?;
     }
     Ok(())
 }
@@ -133,53 +134,65 @@ impl Summary<'_> {
         info.declared.as_ref().map_or_else(|| "?".into(), |declared| declared.to_string())
     }
 
-    fn print(&self, options: &Options) {
+    fn print(&self, options: &Options) -> Result<()> {
         let (parameters, weight_bytes) = self.parameters();
-        println!(
+        terminal::print(&format!(
             "{}  opset {}, {} nodes",
             options.model,
             self.graph.opset,
             self.graph.nodes().len()
-        );
+        ))?;
         for (id, shape) in self.graph.required_inputs().zip(self.shapes) {
-            println!(
+            terminal::print(&format!(
                 "  input    {}: {}, here {shape:?}",
                 self.graph.value(id).name,
                 self.declared(id)
-            );
+            ))?;
         }
         for &id in self.graph.outputs() {
-            println!("  output   {}: {}", self.graph.value(id).name, self.declared(id));
+            terminal::print(&format!(
+                "  output   {}: {}",
+                self.graph.value(id).name,
+                self.declared(id)
+            ))?;
         }
-        println!("  planned  for {}", self.place);
-        println!("  weights  {} parameters, {}", count(parameters as u64), bytes(weight_bytes));
-        println!("  work     {} FLOP at batch {}", count(self.report.flops), options.batch);
-        println!(
+        terminal::print(&format!("  planned  for {}", self.place))?;
+        terminal::print(&format!(
+            "  weights  {} parameters, {}",
+            count(parameters as u64),
+            bytes(weight_bytes)
+        ))?;
+        terminal::print(&format!(
+            "  work     {} FLOP at batch {}",
+            count(self.report.flops),
+            options.batch
+        ))?;
+        terminal::print(&format!(
             "  memory   {} packed weights, {} arena for activations",
             bytes(self.report.weight_bytes),
             bytes(self.report.arena_bytes)
-        );
+        ))?;
         let operators: Vec<String> =
             self.operators().iter().map(|(name, count)| format!("{name} {count}")).collect();
-        println!("\noperators: {}", operators.join(", "));
+        terminal::print(&format!("\noperators: {}", operators.join(", ")))?;
         let rewrites: Vec<String> = self
             .report
             .rewrites
             .iter()
             .map(|entry| format!("{} {}", entry.rewrite, entry.times))
             .collect();
-        println!(
+        terminal::print(&format!(
             "rewrites:  {}",
             if rewrites.is_empty() { "none".into() } else { rewrites.join(", ") }
-        );
-        println!();
+        ))?;
+        terminal::print("")?;
         let mut table = Table::new(["kernel", "steps", "FLOP"]);
         for (kernel, (steps, flops)) in self.kernels() {
             table.row([kernel.into(), steps.to_string(), count(flops)]);
         }
-        println!("{}", table.render());
+        terminal::print(&table.render())?;
         if options.steps {
-            println!();
+            terminal::print("")?;
             let mut table = Table::new(["step", "operator", "kernel", "FLOP", "node"]);
             for (index, step) in self.report.steps.iter().enumerate() {
                 let cells = [
@@ -191,8 +204,9 @@ impl Summary<'_> {
                 ];
                 table.row(cells);
             }
-            println!("{}", table.render());
+            terminal::print(&table.render())?;
         }
+        Ok(())
     }
 
     fn json(&self, options: &Options) -> serde_json::Value {

@@ -7,6 +7,7 @@ use clap::Args;
 use weft_zoo::ZooOptions;
 
 use crate::table::{Table, bytes, count};
+use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -32,7 +33,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         for entry in weft_zoo::entries() {
             table.row([entry.name.into(), entry.family.into(), count(entry.parameters)]);
         }
-        println!("{}", table.render());
+        terminal::print(&table.render())?;
         return Ok(());
     };
     let graph = weft_zoo::build(name, &ZooOptions { seed: options.seed, ..Default::default() })?;
@@ -48,12 +49,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .filter_map(|value| value.constant.as_ref())
         .map(|t| t.size_bytes())
         .sum();
-    println!(
+    terminal::print(&format!(
         "{}: {} nodes, {} of weights, seed {}",
         path.display(),
         graph.nodes().len(),
         bytes(weights),
         options.seed
-    );
+    ))?;
     Ok(())
 }

@@ -44,7 +44,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Reads models, and has them prepared for a device.
+    /// Reads models, and has them prepared for a device. That each named dimension is some model's has been looked at.
     pub(crate) fn new(
         models: &[MixedModel],
         dimensions: &DimensionOptions,
@@ -56,8 +56,10 @@ impl Subject {
         for (place, MixedModel { name, batch }) in models.iter().enumerate() {
             progress::show(format!("loading {name}"));
             let graph = model_file::load(&model_file::resolve(name)?)?;
-            let shapes = dimensions.shapes(&graph, *batch)?;
-            let inputs = model_file::random_values(&graph, &shapes, place as u64)?;
+            let shapes = dimensions.shapes_among(&graph, *batch);
+            let shapes = shapes.with_context(|| names[place].clone())?;
+            let inputs = model_file::random_values(&graph, &shapes, place as u64);
+            let inputs = inputs.with_context(|| names[place].clone())?;
             members.push(MixMember { model: device.load(name, &graph)?, shapes });
             regulated.push(RegulatedModel { name: names[place].clone(), inputs });
         }
@@ -111,7 +113,7 @@ impl Subject {
             self.regulation.offer(known);
         }
         while self.advance()? {}
-        Ok(self.regulation.finish(self.rounds)?)
+        Ok(self.regulation.finish(self.rounds, progress::show)?)
     }
 
     fn advance(&mut self) -> Result<bool> {

@@ -60,6 +60,15 @@ impl Contest {
         self.alone.is_none() || self.compiled.is_some() || !is_shared
     }
 
+    /// What is done now, in words.
+    pub(super) fn progress(&self) -> String {
+        let count = self.contenders.len();
+        match self.entrants.is_empty() && self.compiled.is_none() && count > 0 {
+            true => format!("comparing ways: round {} of {}", self.turns / count + 1, self.rounds),
+            false => "comparing results".to_string(),
+        }
+    }
+
     /// Goes on by one piece; whether there is more to do. All results are compared before anything is timed.
     pub(super) fn advance(&mut self, subject: &mut Subject) -> Result<bool, RegulationError> {
         let Some(alone) = &self.alone else {

@@ -104,12 +104,13 @@ impl Outcome {
     }
 
     /// Compares what a search came to with the other ways, in turns; and with what was known before, where that is something
-    /// else.
+    /// else. What is done is shown before each piece.
     pub(super) fn compared(
         mut subject: Subject,
         searched: Searched,
         profiling: Duration,
         rounds: usize,
+        mut show: impl FnMut(String),
     ) -> Result<Self, RegulationError> {
         let Searched { mix, finalists, history, evaluated, measured } = searched;
         let lockstep = finalists.lockstep(&subject, &mix);
@@ -129,7 +130,12 @@ impl Outcome {
         let known = known.map(|schedule| place(Entrant::Scheduled(schedule)));
         let shared = lockstep.clone().map(|lockstep| place(Entrant::Shared(lockstep)));
         let mut contest = Contest::new(entrants, rounds);
-        while contest.advance(&mut subject)? {}
+        loop {
+            show(contest.progress());
+            if !contest.advance(&mut subject)? {
+                break;
+            }
+        }
         let us = |place: usize| contest.median_us(place).unwrap_or(f64::NAN);
         let mut times_us = Way::ALL.map(|way| match way {
             Way::SharedLaunches => shared.map_or(f64::NAN, us),

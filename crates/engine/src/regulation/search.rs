@@ -109,7 +109,8 @@ impl Search {
     pub(super) fn progress(&self) -> String {
         match &self.best {
             Some(best) => {
-                format!("{} schedules run, the best in {:.3} ms", self.run.len(), best.us / 1e3)
+                let noun = if self.run.len() == 1 { "schedule" } else { "schedules" };
+                format!("{} {noun} run, the best in {:.3} ms", self.run.len(), best.us / 1e3)
             }
             None => "predicting schedules".to_string(),
         }

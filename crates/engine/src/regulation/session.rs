@@ -108,10 +108,16 @@ impl Regulation {
         }
     }
 
-    /// Ends the session: compares what was found with the other ways to run the mix, in so many rounds.
-    pub fn finish(self, rounds: usize) -> Result<Outcome, RegulationError> {
+    /// Ends the session: compares what was found with the other ways to run the mix, in so many rounds, and shows before each piece
+    /// what is done.
+    pub fn finish(
+        self,
+        rounds: usize,
+        show: impl FnMut(String),
+    ) -> Result<Outcome, RegulationError> {
         let Phase::Searching(search) = self.phase else { return Err(RegulationError::NothingRun) };
-        Outcome::compared(self.subject, search.into_searched()?, self.profiling.spent(), rounds)
+        let (searched, profiling) = (search.into_searched()?, self.profiling.spent());
+        Outcome::compared(self.subject, searched, profiling, rounds, show)
     }
 
     /// Ends the session and keeps the mix: compares what was found with one model after another, in so many rounds.

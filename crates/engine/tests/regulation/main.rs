@@ -163,8 +163,16 @@ fn a_regulated_mix_gives_the_bits_of_each_model_alone() {
 
 #[test]
 fn all_ways_are_compared_and_the_schedule_is_whole() {
-    let outcome = ended(World::new(3).timed(Duration::from_millis(100))).finish(ROUNDS);
+    let mut shown = Vec::new();
+    let session = ended(World::new(3).timed(Duration::from_millis(100)));
+    let outcome = session.finish(ROUNDS, |what| shown.push(what));
     let outcome = outcome.expect("results are those of each model alone");
+    let rounds = (1..=ROUNDS).map(|round| format!("comparing ways: round {round} of {ROUNDS}"));
+    shown.dedup();
+    assert!(
+        shown.iter().cloned().eq(["comparing results".to_string()].into_iter().chain(rounds)),
+        "{shown:?}"
+    );
     outcome.schedule.check(&outcome.mix).expect("every step runs once");
     assert!(outcome.ways().all(|way| outcome.time_us(way) > 0.0), "{:?}", outcome.times_us);
     // A CPU has no launches that models could share.
@@ -177,7 +185,7 @@ fn all_ways_are_compared_and_the_schedule_is_whole() {
 
 #[test]
 fn a_search_without_time_runs_one_schedule() {
-    let outcome = ended(World::new(3).timed(Duration::ZERO)).finish(1).expect("it ends");
+    let outcome = ended(World::new(3).timed(Duration::ZERO)).finish(1, |_| ()).expect("it ends");
     assert_eq!(outcome.measured, 1);
     assert!(!outcome.is_known);
 }
@@ -204,7 +212,10 @@ fn a_session_that_has_run_nothing_has_nothing_to_settle() {
     let mut session = world.session(Duration::ZERO);
     session.advance().expect("it goes on");
     assert!(matches!(session.settle(ROUNDS), Err(RegulationError::NothingRun)));
-    assert!(matches!(world.timed(Duration::ZERO).finish(ROUNDS), Err(RegulationError::NothingRun)));
+    assert!(matches!(
+        world.timed(Duration::ZERO).finish(ROUNDS, |_| ()),
+        Err(RegulationError::NothingRun)
+    ));
 }
 
 #[test]
@@ -255,7 +266,7 @@ fn shared_launches_are_what_a_mix_runs_by_where_they_are_faster() {
     assert_eq!((regulated.latency_us(), regulated.schedule_us()), (900.0, 1e3));
     let inputs = world.inputs(10);
     assert_eq!(regulated.run(&inputs).expect("it runs"), world.alone(&inputs));
-    let outcome = world.sharing(900.0).finish(ROUNDS).expect("it ends");
+    let outcome = world.sharing(900.0).finish(ROUNDS, |_| ()).expect("it ends");
     assert_eq!(outcome.best(), Way::SharedLaunches);
     assert_eq!(outcome.time_us(Way::SharedLaunches), 900.0);
     assert!(outcome.ways().eq(Way::ALL));
@@ -267,7 +278,7 @@ fn shared_launches_that_are_not_faster_change_nothing() {
     let regulated = settled(world.sharing(1e3));
     assert!(regulated.lockstep().is_none());
     assert_eq!(regulated.latency_us(), 1e3);
-    assert_eq!(world.sharing(1e3).finish(ROUNDS).expect("it ends").best(), Way::Regulated);
+    assert_eq!(world.sharing(1e3).finish(ROUNDS, |_| ()).expect("it ends").best(), Way::Regulated);
 }
 
 #[test]
@@ -276,7 +287,7 @@ fn shared_launches_that_cannot_be_compiled_are_left_out() {
     let regulated = settled(world.sharing(f64::NAN));
     assert!(regulated.lockstep().is_none());
     assert_eq!(regulated.latency_us(), 1e3);
-    let outcome = world.sharing(f64::NAN).finish(ROUNDS).expect("it ends");
+    let outcome = world.sharing(f64::NAN).finish(ROUNDS, |_| ()).expect("it ends");
     assert_eq!(outcome.best(), Way::Regulated);
     assert!(outcome.lockstep.is_none());
     assert_eq!(outcome.unshared.is_some(), world.units.len() > 1);

@@ -13,7 +13,8 @@ use super::section::Section;
 #[derive(Clone, Copy)]
 pub struct Item<'a> {
     name: &'a str,
-    /// Where the name stands: for a table that is its header, whatever order the text is in.
+    /// Where the name stands: for a table that is its header, whatever order the text is in. Entries of a list have no name of
+    /// their own, and begin with their header.
     name_at: usize,
     value: &'a Spanned<DeValue<'a>>,
     lines: &'a Lines,
@@ -49,6 +50,8 @@ impl<'a> Item<'a> {
         let found = match self.value.get_ref() {
             DeValue::Integer(number) => number.to_string(),
             DeValue::Float(number) => number.to_string(),
+            DeValue::String(text) if text.is_empty() => "an empty text".to_string(),
+            DeValue::Array(list) if list.is_empty() => "an empty list".to_string(),
             other => format!("a value of type {}", other.type_str()),
         };
         problems.note(self.line(), format!("'{}' must be {wanted}, not {found}", self.name));
@@ -109,7 +112,12 @@ impl<'a> Item<'a> {
     pub fn list(&self, problems: &mut Problems) -> Option<Vec<Item<'a>>> {
         match self.value.get_ref().as_array() {
             Some(list) if !list.is_empty() => {
-                Some(list.iter().map(|value| Item { value, ..*self }).collect())
+                let entry = |value: &'a Spanned<DeValue<'a>>| Item {
+                    name_at: value.span().start,
+                    value,
+                    ..*self
+                };
+                Some(list.iter().map(entry).collect())
             }
             _ => self.refuse("a list that is not empty", problems),
         }

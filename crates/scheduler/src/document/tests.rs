@@ -45,9 +45,10 @@ fn values_of_another_kind_are_refused_by_line() {
     for (text, line, says) in [
         ("count = 1.5\nname = 'a'", 1, "not 1.5"),
         ("count = 4294967296\nname = 'a'", 1, "not 4294967296"),
-        ("count = 1\nname = ''", 2, "not empty"),
+        ("count = 1\nname = ''", 2, "not an empty text"),
         ("count = 1\nname = 3", 2, "not 3"),
         ("count = [1]\nname = 'a'", 1, "type array"),
+        ("count = []\nname = 'a'", 1, "not an empty list"),
         ("count = 1\nname = 'a'\ntable = 1", 3, "a table"),
         ("count = 1\nname = 'a'\n[table]\nsize = inf", 4, "not inf"),
         ("count = 1\nname = 'a'\n[table]\nsize = nan", 4, "not nan"),
@@ -68,4 +69,22 @@ fn where_a_line_is_broken_nothing_is_guessed() {
     let found = problems_of("count = \nnmae = 'a'\nb c\n");
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("line 1: ") && found[1].starts_with("line 3: "), "{found:?}");
+}
+
+#[test]
+fn what_is_missing_in_an_entry_of_a_list_is_missing_where_the_entry_begins() {
+    let missing = |text: &str| {
+        let read: Result<(), Problems> = read(text, |mut root, problems| {
+            let listed = root.required("entries", problems)?.list(problems)?;
+            for entry in listed {
+                let mut section = entry.section(problems)?;
+                section.required("size", problems);
+            }
+            Some(())
+        });
+        read.unwrap_err().to_string()
+    };
+    let said = "line 3: 'size' is missing\nline 4: 'size' is missing";
+    assert_eq!(missing("[[entries]]\nsize = 1\n[[entries]]\n[[entries]]\n"), said);
+    assert_eq!(missing("entries = [\n  { size = 1 },\n  {},\n  {},\n]"), said);
 }

@@ -223,11 +223,12 @@ impl Curator {
             if self.is_out(&version) {
                 self.shelf.residents.remove(&version);
             } else if let Err(reason) = self.bring_in(&version, &wanted) {
+                let outcome = without_it(self.shelf.residents.contains_key(&version));
                 tracing::warn!(
                     model = version.name,
                     version = version.version,
                     reason,
-                    "not served"
+                    "{outcome}"
                 );
                 self.shelf.failures.insert(version, (wanted, reason));
             }
@@ -381,7 +382,8 @@ impl Curator {
             let wanted = newcomer.wanted.clone();
             self.shelf.residents.insert(version.clone(), newcomer);
             if let Err(error) = self.serve(leaving) {
-                tracing::warn!(model = version.name, version = version.version, %error, "not served");
+                let outcome = without_it(earlier.is_some());
+                tracing::warn!(model = version.name, version = version.version, %error, "{outcome}");
                 self.shelf.residents.remove(&version);
                 self.shelf.residents.extend(earlier.map(|earlier| (version.clone(), earlier)));
                 self.shelf.failures.insert(version, (wanted, error.to_string()));
@@ -485,6 +487,11 @@ fn weight_of_tenant(repository: &Repository, agreed: &ModelSettings) -> f64 {
     let settings = repository.settings.settings.as_ref();
     let tenant = agreed.tenant.as_ref().and_then(|name| settings?.tenants.get(name));
     tenant.map_or(1.0, |tenant| tenant.weight)
+}
+
+/// What becomes of a version that cannot be brought in as it is wanted, for the log.
+fn without_it(is_resident: bool) -> &'static str {
+    if is_resident { "served as it was" } else { "not served" }
 }
 
 /// Waits until the requests that have found these models have ended: each holds its entry for as long.

@@ -27,12 +27,16 @@ use torch::Torch;
 
 use crate::describe;
 use crate::progress;
+use crate::terminal;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     options.check()?;
     let rig = Rig::open(options.gpu()?, options.cuda())?;
     let about = rig.device().description();
-    println!("{}, {} units, {}", about.name, about.unit_count, about.instruction_set);
+    terminal::print(&format!(
+        "{}, {} units, {}",
+        about.name, about.unit_count, about.instruction_set
+    ))?;
     let mut report = json!({
         "device": about.name,
         "sms": rig.device().chip().sm_count,
@@ -47,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         progress::note(format!("measuring {}", table.name()));
         let finding = measure(table, options, &rig);
         progress::clear();
-        println!("\n{}", finding.render(table.name()));
+        terminal::print(&format!("\n{}", finding.render(table.name())))?;
         failures
             .extend(finding.failures.iter().map(|failure| format!("{}: {failure}", table.name())));
         report["tables"][table.name()] = finding.json;

@@ -40,7 +40,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         "least",
     ]);
     let (mut values, mut gains): (Vec<Json>, Vec<f64>) = (Vec::new(), Vec::new());
-    for name in &options.models(&MODELS) {
+    for name in &options.models(&MODELS)? {
         for count in options.tenants(8) {
             progress::show(format!("{name}, {count} tenants"));
             let tenants = Tenants::new(options, &device, &*partition, name, count)?;
@@ -99,7 +99,7 @@ impl Tenants {
     ) -> Result<Self> {
         let graphs = (0..count as u64).map(|seed| graph(name, seed));
         let graphs = graphs.collect::<Result<Vec<Graph>>>()?;
-        let shapes = options.dimensions.shapes(&graphs[0], 1)?;
+        let shapes = options.dimensions.shapes_among(&graphs[0], 1)?;
         let load =
             |(tenant, graph): (usize, &Graph)| device.load(&format!("{name} {tenant}"), graph);
         let models = graphs.iter().enumerate().map(load).collect::<Result<Vec<_>, _>>()?;

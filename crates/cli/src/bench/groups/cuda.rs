@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         "least",
     ]);
     let (mut values, mut gains): (Vec<Json>, Vec<f64>) = (Vec::new(), Vec::new());
-    for name in &options.models(&MODELS) {
+    for name in &options.models(&MODELS)? {
         for count in options.tenants(32) {
             progress::show(format!("{name}, {count} tenants: preparing"));
             let tenants = Tenants::new(options, &device, &units, name, count)?;
@@ -147,7 +147,7 @@ impl Tenants {
         count: usize,
     ) -> Result<Self> {
         let first = graph(name, 0)?;
-        let shapes = options.dimensions.shapes(&first, 1)?;
+        let shapes = options.dimensions.shapes_among(&first, 1)?;
         let load = |tenant: usize| -> Result<Arc<CudaModel>> {
             let graph = graph(name, tenant as u64)?;
             let name = format!("{name} {tenant}");

@@ -41,11 +41,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    fn models(&self, otherwise: &[&str]) -> Vec<String> {
-        match self.models.is_empty() {
+    /// The models, which can all be read.
+    fn models(&self, otherwise: &[&str]) -> Result<Vec<String>> {
+        let models = match self.models.is_empty() {
             true => otherwise.iter().map(|name| name.to_string()).collect(),
             false => self.models.clone(),
-        }
+        };
+        self.dimensions.check(models.iter().map(|name| &**name))?;
+        Ok(models)
     }
 
     fn tenants(&self, otherwise: usize) -> Vec<usize> {
@@ -59,6 +62,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match options.device.device {
         DeviceName::Cpu => {
             ensure!(options.sms.is_none(), "--sms is for GPUs; give --cores");
+            let is_given = options.device.precision.is_some();
+            ensure!(!is_given, "--precision is for GPUs; a CPU runs at f32");
             ensure!(!options.kernels.is_given(), "--choice and --no-libraries are for GPUs");
             cpu::run(options)
         }

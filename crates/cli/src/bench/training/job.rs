@@ -11,6 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
+use super::interruption::{Interruption, LOOK};
+
 /// How long a job that was asked to end may take.
 const END_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
@@ -21,10 +23,15 @@ pub(super) struct Job {
     process: Child,
     to: Option<ChildStdin>,
     lines: Receiver<Value>,
+    interruption: Interruption,
 }
 
 impl Job {
-    pub(super) fn start(mut command: Command, what: &'static str) -> Result<Self> {
+    pub(super) fn start(
+        mut command: Command,
+        what: &'static str,
+        interruption: &Interruption,
+    ) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut process = command.spawn().with_context(|| format!("cannot start {what}"))?;
         let to = process.stdin.take();
@@ -39,7 +46,7 @@ impl Job {
                 }
             }
         });
-        Ok(Self { what, process, to, lines })
+        Ok(Self { what, process, to, lines, interruption: interruption.clone() })
     }
 
     pub(super) fn say(&mut self, line: &str) -> Result<()> {
@@ -49,12 +56,19 @@ impl Job {
 
     /// The next line.
     pub(super) fn next(&self, limit: Duration) -> Result<Value> {
-        self.lines.recv_timeout(limit).map_err(|error| match error {
-            RecvTimeoutError::Timeout => {
-                anyhow!("{} said nothing for {} s", self.what, limit.as_secs())
+        let start = Instant::now();
+        loop {
+            self.interruption.check()?;
+            let left = limit.saturating_sub(start.elapsed());
+            match self.lines.recv_timeout(left.min(LOOK)) {
+                Ok(line) => return Ok(line),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    bail!("{} said nothing for {} s", self.what, limit.as_secs())
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            RecvTimeoutError::Disconnected => self.ended(),
-        })
+        }
     }
 
     /// All that was said up to now and not yet heard.

@@ -2,6 +2,7 @@
 
 mod commands;
 pub(super) mod inference;
+mod interruption;
 mod job;
 pub(super) mod stand_in;
 mod way;
@@ -11,13 +12,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
+use weft_cuda::CudaDevice;
 
 use self::commands::Commands;
+pub(crate) use self::interruption::Interrupted;
+use self::interruption::Interruption;
 use self::job::Job;
 use self::way::Way;
 use super::statistics::quantile;
 use crate::device::{DeviceName, DeviceOptions};
 use crate::duration;
+use crate::model_file;
 use crate::progress;
 use crate::table::Table;
 use crate::terminal;
@@ -87,6 +92,13 @@ impl Options {
             is_first,
             "--device: this is measured on the first GPU; CUDA_VISIBLE_DEVICES says which that is"
         );
+        let is_fit = self.is_on_gpu() || self.device.precision.is_none();
+        ensure!(is_fit, "--precision is for GPUs; a CPU runs at f32");
+        // The process that runs the model would say what is wrong a while later.
+        if self.is_on_gpu() {
+            CudaDevice::count()?;
+        }
+        model_file::load(&model_file::resolve(self.model())?)?;
         Ok(())
     }
 }
@@ -113,12 +125,16 @@ impl Measured {
 pub(crate) fn run(options: &Options) -> Result<()> {
     options.check()?;
     let commands = Commands::new(options)?;
+    let interruption = Interruption::listen()?;
     let ways = Way::all(options.is_on_gpu());
     let mut measured: Vec<Measured> = ways.iter().map(|_| Measured::default()).collect();
     for round in 0..options.rounds {
         for (way, measured) in ways.iter().zip(&mut measured) {
             progress::show(format!("round {} of {}: {}", round + 1, options.rounds, way.name()));
-            measure(options, &commands, *way, measured).with_context(|| way.name().to_string())?;
+            let outcome = measure(options, &commands, &interruption, *way, measured);
+            // Whatever failed after that failed for it.
+            interruption.check()?;
+            outcome.with_context(|| way.name().to_string())?;
         }
     }
     progress::clear();
@@ -130,17 +146,24 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Runs the jobs of one way side by side for a while.
-fn measure(options: &Options, commands: &Commands, way: Way, to: &mut Measured) -> Result<()> {
+fn measure(
+    options: &Options,
+    commands: &Commands,
+    interruption: &Interruption,
+    way: Way,
+    to: &mut Measured,
+) -> Result<()> {
     let around = commands.surroundings(way)?;
     let training = way.trains().then(|| -> Result<Job> {
-        let job = Job::start(commands.training(way, &around)?, "the training job")?;
+        let job = Job::start(commands.training(way, &around)?, "the training job", interruption)?;
         // Its first steps are slower than others.
         commands.rate(&job.next(READY_LIMIT).with_context(|| commands.training_hint())?)?;
         Ok(job)
     });
     let training = training.transpose()?;
     let inference = way.infers().then(|| -> Result<Job> {
-        let mut job = Job::start(commands.inference(way, &around)?, "the inference process")?;
+        let mut job =
+            Job::start(commands.inference(way, &around)?, "the inference process", interruption)?;
         job.next(READY_LIMIT)?;
         job.say("go")?;
         Ok(job)
@@ -156,7 +179,7 @@ fn measure(options: &Options, commands: &Commands, way: Way, to: &mut Measured) 
             let latencies = answer["latencies_ms"].as_array().context("no latencies")?;
             to.latencies_ms.extend(latencies.iter().filter_map(Value::as_f64));
         }
-        None => std::thread::sleep(length),
+        None => interruption.sleep(length)?,
     }
     let Some(training) = training else { return Ok(()) };
     let mut lines = training.heard();

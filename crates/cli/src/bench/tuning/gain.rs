@@ -17,6 +17,7 @@ use crate::device::{DeviceName, DeviceOptions, OpenDevice};
 use crate::model_file::DimensionOptions;
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 use crate::tuning::{Contest, ContestSettings, KernelSet, ModelSelection};
 
 /// How tuned and untuned are compared.
@@ -165,7 +166,7 @@ fn report(options: &Options, gains: &[Gain]) -> Result<()> {
             })
             .collect();
         let value = json!({ "models": models, "geometric_mean": mean, "least": least });
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        terminal::print(&serde_json::to_string_pretty(&value)?)?;
         return Ok(());
     }
     let mut table = Table::new(["model", "batch", "untuned us", "tuned us", "gain", "tuning, s"]);
@@ -179,7 +180,7 @@ fn report(options: &Options, gains: &[Gain]) -> Result<()> {
             format!("{:.1}", gain.tuning_s),
         ]);
     }
-    println!("{}", table.render());
-    println!("\ngeometric mean of the gains {mean:.3}, least {least:.3}");
+    terminal::print(&table.render())?;
+    terminal::print(&format!("\ngeometric mean of the gains {mean:.3}, least {least:.3}"))?;
     Ok(())
 }

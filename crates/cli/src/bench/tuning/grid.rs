@@ -17,6 +17,7 @@ use crate::bench::statistics::geometric_mean;
 use crate::device::{DeviceOptions, OpenDevice};
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 use crate::tuning::{Contest, ContestSettings, KernelSet, ModelSelection};
 
 #[derive(Args)]
@@ -83,8 +84,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
     }
     match options.json {
-        true => println!("{}", serde_json::to_string_pretty(&grid.json())?),
-        false => grid.print(device.counted_in()),
+        true => terminal::print(&serde_json::to_string_pretty(&grid.json())?)?,
+        false => grid.print(device.counted_in())?,
     }
     Ok(())
 }
@@ -210,7 +211,7 @@ impl Grid {
         })
     }
 
-    fn print(&self, counted_in: &str) {
+    fn print(&self, counted_in: &str) -> Result<()> {
         let titles: Vec<String> =
             self.sizes.iter().map(|size| format!("on {size} {counted_in}, us")).collect();
         let mut table = Table::new(["tuned for"].into_iter().chain(titles.iter().map(|t| &**t)));
@@ -225,9 +226,9 @@ impl Grid {
         }
         let untuned = self.untuned.iter().map(|time| format!("{time:.1}"));
         table.row(["nothing".to_string()].into_iter().chain(untuned));
-        println!("{}", table.render());
+        terminal::print(&table.render())?;
         let (best, mean) = self.best_single();
-        println!(
+        terminal::print(&format!(
             "\nin brackets relative to the best of the column; * is tuned for where it is served\n\
              kernels tuned for where they are served are at most {:.1} % slower than any others there\n\
              on {} {counted_in} they are {:.2} times as fast as those tuned for {}\n\
@@ -237,7 +238,8 @@ impl Grid {
             self.gain_at_least_size(),
             self.sizes[self.sizes.len() - 1],
             (mean - 1.0) * 100.0,
-        );
+        ))?;
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use crate::bench::statistics::geometric_mean;
 use crate::device::{DeviceName, DeviceOptions, OpenDevice};
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 use crate::tuning::{Contest, ContestSettings, ModelSelection};
 
 /// How both results are compared.
@@ -114,8 +115,8 @@ fn compare(options: &Options, folder: &Path) -> Result<()> {
     }
     progress::clear();
     match options.json {
-        true => println!("{}", serde_json::to_string_pretty(&Value::Array(values))?),
-        false => println!("{}", table.render()),
+        true => terminal::print(&serde_json::to_string_pretty(&Value::Array(values))?)?,
+        false => terminal::print(&table.render())?,
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::bench::statistics::{median, spearman};
 use crate::device::{DeviceOptions, OpenDevice};
 use crate::progress;
 use crate::table::Table;
+use crate::terminal;
 use crate::tuning::ModelSelection;
 
 /// Fewer candidates of an operator have no order to speak of.
@@ -204,11 +205,11 @@ fn report(
             "spearman_of_operators_median": median(&agreements), "spearman_of_operators_least": least,
             "pick_shared_over_alone": shared / best, "pick_after_finals_over_alone": finals / best,
         });
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        terminal::print(&serde_json::to_string_pretty(&value)?)?;
         return Ok(());
     }
-    println!("{}", table.render());
-    println!(
+    terminal::print(&table.render())?;
+    terminal::print(&format!(
         "\n{count} candidates for partitions of {size} {}, side by side on partitions of {screening}:\n\
          order agrees with that of one at a time: {pooled:.3} over all (one at a time, twice: {pooled_alone:.3}), \
          of operators {:.3} in the median and {least:.3} at least\n\
@@ -217,7 +218,7 @@ fn report(
         median(&agreements),
         (shared / best - 1.0) * 100.0,
         (finals / best - 1.0) * 100.0,
-    );
+    ))?;
     Ok(())
 }
 

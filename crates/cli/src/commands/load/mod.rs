@@ -130,7 +130,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     match ended {
         // Nothing was wrong with what was asked for: whoever waits for a server may ask again.
         Err(error) if is_of_connection(&error) => {
-            eprintln!("weft: {error}");
+            progress::note(format!("weft: {error}"));
             Ok(ExitCode::from(NOTHING_ANSWERED))
         }
         ended => ended,
@@ -164,7 +164,7 @@ async fn open(task: &Task) -> Result<Option<Session>> {
     tokio::select! {
         biased;
         () = interruption() => {
-            eprintln!("weft: interrupted before the first request");
+            progress::note("weft: interrupted before the first request");
             Ok(None)
         }
         opened = opened => Ok(Some(opened?)),

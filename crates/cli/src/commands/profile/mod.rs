@@ -17,6 +17,7 @@ use crate::device::DeviceOptions;
 use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::table::Table;
+use crate::terminal;
 use crate::tuning::TuningOptions;
 use measure::Measured;
 
@@ -81,9 +82,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn show(set: &ProfileSet, options: &Options) -> Result<()> {
     let device = &set.device;
-    println!("{}, {} units (a unit is one {})\n", device.name, device.units, device.unit);
-    println!("{}", table(set, options.threshold).render());
-    println!("\nms alone; * is the knee: twice the units gain less than {}", options.threshold);
+    terminal::print(&format!(
+        "{}, {} units (a unit is one {})\n",
+        device.name, device.units, device.unit
+    ))?;
+    terminal::print(&table(set, options.threshold).render())?;
+    terminal::print(&format!(
+        "\nms alone; * is the knee: twice the units gain less than {}",
+        options.threshold
+    ))?;
     let Some(path) = &options.plot else { return Ok(()) };
     fs::write(path, plot::svg(set, options.threshold))
         .with_context(|| format!("cannot write {}", path.display()))

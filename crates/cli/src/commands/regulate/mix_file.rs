@@ -76,11 +76,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         let problem = |text: &str| parse(text, Path::new("")).unwrap_err().to_string();
-        assert!(problem("models = []").contains("models"));
+        assert!(problem("models = []").contains("not an empty list"));
         assert!(problem("[[models]]\nmodel = \"zoo:a\"\nbatch = 0").contains("line 3"));
         assert!(problem("[[models]]\nmodel = \"zoo:a\"\nbatch = 9999").contains("at most 1024"));
         assert!(problem("[[models]]\nmodel = \"zoo:a\"\nbtach = 1").contains("btach"));
-        assert!(problem("[[models]]\nbatch = 1").contains("model"));
+        let second = "[[models]]\nmodel = \"zoo:a\"\n[[models]]\nbatch = 1";
+        assert!(problem(second).contains("line 3: 'model' is missing"));
         assert!(
             problem(&"[[models]]\nmodel = \"zoo:a\"\ncount = 20\n".repeat(2))
                 .contains("at most 32")

@@ -7,7 +7,7 @@ mod picture;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::json;
 use weft_engine::regulation::{Outcome, Way};
@@ -69,7 +69,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let models = mix_file::read(&options.mix)?;
-    options.svg.iter().chain(&options.trace).try_for_each(|path| files::check(path))?;
+    check_files(options)?;
     let opened = options.device.open_choosing(options.kernels)?;
     let units = opened.first_units(options.cores)?;
     let strategy = match options.coordinate_descent {
@@ -78,6 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let time = Duration::from_secs_f64(options.budget.seconds());
     let budget = Budget { time, strategy, rounds: ROUNDS };
+    options.dimensions.check(models.iter().map(|model| &*model.name))?;
     let place = Place { device: opened.as_device(), units: &units };
     let mut subject = Subject::new(&models, &options.dimensions, place, budget)?;
     let circumstances = Circumstances::of(&opened, options.kernels.mark());
@@ -88,14 +89,32 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let outcome = subject.regulated(known)?;
     progress::clear();
     kept.keep(&outcome)?;
-    draw(options, &outcome, &names)?;
+    // What was found is said also where it cannot be drawn.
+    let drawn = draw(options, &outcome, &names);
     if options.json {
         let mut value = outcome_json(&outcome);
         value["models"] = json!(names);
         value["known_since_unix_ms"] = json!(kept.since_unix_ms(&outcome));
-        return Ok(terminal::print(&serde_json::to_string_pretty(&value)?)?);
+        terminal::print(&serde_json::to_string_pretty(&value)?)?;
+    } else {
+        terminal::print(&summary(&outcome, &kept))?;
     }
-    Ok(terminal::print(&summary(&outcome, &kept))?)
+    drawn
+}
+
+/// That what is drawn can be written, and overwrites nothing that is needed.
+fn check_files(options: &Options) -> Result<()> {
+    let drawings: Vec<&PathBuf> = options.svg.iter().chain(&options.trace).collect();
+    for (place, path) in drawings.iter().enumerate() {
+        // What is no file, such as a terminal, takes all that is written to it.
+        let is_file = path.is_file() || !path.exists();
+        ensure!(
+            !is_file || (**path != options.mix && !drawings[..place].contains(path)),
+            "{} is named twice: the mix, --svg and --trace are files of their own",
+            path.display()
+        );
+    }
+    drawings.into_iter().try_for_each(|path| files::check(path))
 }
 
 fn draw(options: &Options, outcome: &Outcome, names: &[String]) -> Result<()> {

@@ -15,6 +15,10 @@ const UNIT_HEIGHTS: (f64, f64) = (12.0, 24.0);
 const TITLE_HEIGHT: f64 = 34.0;
 const AXIS_HEIGHT: f64 = 30.0;
 const LEGEND_HEIGHT: f64 = 22.0;
+/// Names beside each other at most, how wide a letter of them may be, and what else each takes.
+const LEGEND_COLUMNS: usize = 4;
+const LETTER_WIDTH: f64 = 7.0;
+const LEGEND_MARGIN: f64 = 30.0;
 
 /// A schedule, and when its segments run.
 pub(super) struct Shown<'a> {
@@ -34,14 +38,15 @@ pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> Str
         f64::from(unit_count + fillers as u32) * unit_height
     };
     let mut drawing = Drawing::default();
+    let columns = legend_columns(names);
     for (model, name) in names.iter().enumerate() {
-        let (column, row) = ((model % 4) as f64, (model / 4) as f64);
-        let place = (LEFT + column * WIDTH / 4.0, 8.0 + row * LEGEND_HEIGHT);
+        let (column, row) = ((model % columns) as f64, (model / columns) as f64);
+        let place = (LEFT + column * WIDTH / columns as f64, 8.0 + row * LEGEND_HEIGHT);
         let corner = (place.0 + 12.0, place.1 + 12.0);
         drawing.rectangle(colour(model).hex, place, corner, name);
         drawing.text(Anchor::Start, (place.0 + 18.0, place.1 + 11.0), name);
     }
-    let mut top = names.len().div_ceil(4) as f64 * LEGEND_HEIGHT + 8.0;
+    let mut top = names.len().div_ceil(columns) as f64 * LEGEND_HEIGHT + 8.0;
     for Shown { title, schedule, timeline } in shown {
         let bold = TextStyle { is_bold: true, ..TextStyle::plain(Anchor::Start) };
         drawing.styled_text(bold, (LEFT, top + TITLE_HEIGHT - 10.0), title);
@@ -75,6 +80,13 @@ pub(super) fn svg(shown: &[Shown<'_>], names: &[String], unit_count: u32) -> Str
         top = bottom + AXIS_HEIGHT;
     }
     drawing.finish(LEFT + WIDTH + 50.0, top + 10.0)
+}
+
+/// As many names beside each other as do not overlap.
+fn legend_columns(names: &[String]) -> usize {
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let each = longest as f64 * LETTER_WIDTH + LEGEND_MARGIN;
+    ((WIDTH / each) as usize).clamp(1, LEGEND_COLUMNS)
 }
 
 /// Each segment with the rows that it is drawn in: those of its units, or one of its own below them where it fills what others
@@ -173,6 +185,21 @@ mod tests {
         let count = |name: &str| events.iter().filter(|event| event["name"] == name).count();
         assert_eq!((count("process_name"), count("thread_name")), (1, 3));
         assert_eq!((count("a"), count("b <c>"), events.len()), (2, 1, 7));
+    }
+
+    #[test]
+    fn long_names_stand_below_each_other() {
+        let names = |length: usize| vec!["m".repeat(length); 5];
+        for (length, columns) in [(0, 4), (20, 4), (40, 2), (100, 1), (5000, 1)] {
+            assert_eq!(legend_columns(&names(length)), columns, "{length}");
+        }
+        let drawing = svg(&[], &["a".repeat(100), "b".repeat(100)], 2);
+        let place = |letter: &str| {
+            let text = drawing.lines().find(|line| line.ends_with(&format!("{letter}</text>")));
+            let (_, after) = text?.split_once(r#" y=""#)?;
+            after.split_once('"').map(|(y, _)| y.to_string())
+        };
+        assert!(place("a").is_some() && place("a") != place("b"), "{drawing}");
     }
 
     #[test]

@@ -13,22 +13,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use weft_cuda::CudaDevice;
 use weft_device::UnitSet;
 
 use crate::files;
+use crate::progress;
 pub(crate) use cores::allowed as allowed_cores;
 pub(crate) use probe::{Options as ProbeOptions, run as probe};
+pub(crate) use program::ignores_hangups;
 use share::Share;
 
 #[derive(Args)]
+#[command(group = ArgGroup::new("bounds").args(["share", "cores"]).required(true))]
 pub(crate) struct Options {
     /// How much the program may have: a part of the GPU's SMs, or of the cores that this process may use
-    #[arg(long, value_name = "PERCENT%", required_unless_present = "cores")]
+    #[arg(long, value_name = "PERCENT%")]
     share: Option<Share>,
     /// The cores that the program may use, such as 2-3; for CPUs, in place of a share
-    #[arg(long, value_name = "CORES", conflicts_with = "share")]
+    #[arg(long, value_name = "CORES")]
     cores: Option<UnitSet>,
     /// Whose work goes first where the program shares something with others
     #[arg(long, value_enum, default_value_t = Priority::Normal)]
@@ -83,6 +86,7 @@ enum Bounded {
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     options.json.iter().try_for_each(|path| files::check(path))?;
+    program::heed_children()?;
     match options.bounded()? {
         Bounded::Cuda => cuda::run(options),
         Bounded::Cpu | Bounded::Auto => cpu::run(options),
@@ -112,7 +116,7 @@ impl Options {
     /// Says something, unless nothing is to be said.
     fn say(&self, what: &str) {
         if !self.quiet {
-            eprintln!("weft: {what}");
+            progress::say(format!("weft: {what}"));
         }
     }
 

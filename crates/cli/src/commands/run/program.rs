@@ -75,6 +75,16 @@ pub(super) fn command(options: &Options) -> Command {
     command
 }
 
+/// Has the ends of processes that this one starts be told to it, also where who started it takes no notice of such ends, which is
+/// inherited.
+pub(super) fn heed_children() -> Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let _entered = runtime.enter();
+    // What is installed stays, also once nobody listens.
+    drop(signal(SignalKind::child())?);
+    Ok(())
+}
+
 /// Runs it to its end.
 pub(super) fn run(command: Command) -> Result<Ended> {
     run_beside(command, None)
@@ -168,7 +178,7 @@ fn is_from_terminal(signal: Signal) -> bool {
 }
 
 /// Whether this process, and what it starts, takes no notice of hangups.
-fn ignores_hangups() -> Result<bool> {
+pub(crate) fn ignores_hangups() -> Result<bool> {
     let text =
         std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
     ignored_signals(&text)

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Options;
 use super::program::{self, Ended};
 use crate::files;
+use crate::progress;
 
 /// What is said at the end.
 pub(super) struct Report<'a> {
@@ -36,7 +37,10 @@ impl Report<'_> {
                 "cpu_s": cpu_s,
                 "exit_code": code,
             });
-            files::write(path, &serde_json::to_string_pretty(&report)?)?;
+            // How the program ended counts for more than that it could not be written down.
+            if let Err(error) = files::write(path, &serde_json::to_string_pretty(&report)?) {
+                progress::say(format!("weft: {}", crate::describe(&error)));
+            }
         }
         Ok(ExitCode::from(code))
     }

@@ -7,6 +7,7 @@ use weft_tuner::report::{OperatorReport, SizeReport};
 
 use super::options::Options;
 use crate::table::Table;
+use crate::terminal;
 
 /// The finals of one process, with what several have screened before.
 pub(super) fn joined(finals: Vec<SizeReport>, screened: &[SizeReport]) -> Vec<SizeReport> {
@@ -37,17 +38,17 @@ pub(super) fn joined(finals: Vec<SizeReport>, screened: &[SizeReport]) -> Vec<Si
 /// Prints what was found, as asked for, and the file that has it.
 pub(super) fn print(options: &Options, reports: &[SizeReport], database: &Path) -> Result<()> {
     if options.json {
-        println!("{}", serde_json::to_string_pretty(reports)?);
+        terminal::print(&serde_json::to_string_pretty(reports)?)?;
         return Ok(());
     }
     for report in reports {
-        println!("{}", table(report).render());
+        terminal::print(&table(report).render())?;
         if !report.models.is_empty() {
-            println!("\n{}", models(report).render());
+            terminal::print(&format!("\n{}", models(report).render()))?;
         }
-        println!("\n{}", summary(report));
+        terminal::print(&format!("\n{}", summary(report)))?;
     }
-    println!("in {}", database.display());
+    terminal::print(&format!("in {}", database.display()))?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use weft_tuner::database::{Database, DatabaseError};
 
 use super::counted;
+use crate::progress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +45,7 @@ pub(super) fn run(database: &Database, options: &Options) -> Result<()> {
     }
     let count =
         write(database, file).with_context(|| format!("cannot export to {}", file.display()))?;
-    eprintln!("{}: {}", file.display(), counted(count, "record"));
+    progress::note(format!("{}: {}", file.display(), counted(count, "record")));
     Ok(())
 }
 

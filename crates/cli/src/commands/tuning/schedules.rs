@@ -47,7 +47,7 @@ fn of_platform(found: &[Found]) -> String {
         let age = Duration::from_millis(unix_ms_now().saturating_sub(schedule.recorded_unix_ms));
         // Models are told apart by what they compute; names are there for people.
         let (how, models) = key.mix.split_once("; ").unwrap_or(("", &key.mix));
-        let named = written_models(&schedule.stages).map(|names| names.join(" + "));
+        let named = written_models(&schedule.stages).map(|names| together(&names));
         table.row([
             named.unwrap_or_else(|| models.to_string()),
             how.to_string(),
@@ -58,6 +58,28 @@ fn of_platform(found: &[Found]) -> String {
         ]);
     }
     format!("{chip}, driver {driver}, kernels {kernels}\n\n{}", table.render())
+}
+
+/// The models of a mix, each once: those that are the same have numbers, and may be many.
+fn together(names: &[String]) -> String {
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        let name = without_number(name);
+        match counted.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    let models = counted.into_iter().map(|(name, count)| match count {
+        1 => name.to_string(),
+        _ => format!("{name} x {count}"),
+    });
+    models.collect::<Vec<_>>().join(" + ")
+}
+
+fn without_number(name: &str) -> &str {
+    let numbered = name.strip_suffix(')').and_then(|name| name.rsplit_once(" ("));
+    numbered.filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(name, |(name, _)| name)
 }
 
 /// The gain, where both times were measured.
@@ -82,4 +104,21 @@ fn report(found: &[Found]) -> Json {
         })
     };
     json!({ "schedules": found.iter().map(schedule).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_that_are_the_same_are_named_once() {
+        for (names, said) in [
+            (&["a b1", "c b2"][..], "a b1 + c b2"),
+            (&["a b1 (1)", "c b1", "a b1 (2)", "a b2"], "a b1 x 2 + c b1 + a b2"),
+            (&["a (x)", "(1)"], "a (x) + (1)"),
+        ] {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            assert_eq!(together(&names), said);
+        }
+    }
 }
