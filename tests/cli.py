@@ -220,6 +220,7 @@ def bad_mixes(folder):
     expect("a wrong model of a later mix is known at once", early.returncode == 2 and "resnet51" in early.stderr and "regulated" not in early.stderr, early.stderr)
     bad("a mix in no rounds", "bench", "regulation", "tiny_resnet", "--rounds", 0, says="--rounds")
     bad("a mix searched for ever", "bench", "regulation", "tiny_resnet", "--budget", "inf", says="--budget")
+    bad("a mix without end", "regulate", "/dev/zero", says="larger than 16 MiB")
     bad("a mix searched for no time", "bench", "regulation", "tiny_resnet", "--budget", 0, says="--budget")
     bad("a mix of no batch", "bench", "regulation", "tiny_resnet", "--batch", 0, says="--batch")
 

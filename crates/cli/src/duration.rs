@@ -18,6 +18,14 @@ pub(crate) fn parse(text: &str) -> Result<Span, String> {
     span.filter(is_usable).ok_or_else(|| "it must be a length of time above 0".to_string())
 }
 
+/// The same, where a number without a unit is seconds.
+pub(crate) fn parse_or_seconds(text: &str) -> Result<Span, String> {
+    match text.trim().ends_with(|last: char| last.is_ascii_digit()) {
+        true => parse(&format!("{text}s")),
+        false => parse(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,6 +37,12 @@ mod tests {
         }
         for text in ["", "50", "ms", "-1s", "0ms", "nan s", "infs", "1h", "1e30s", "5 ms 3"] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        for (text, s) in [("8", 8.0), ("0.5", 0.5), ("8s", 8.0), ("20ms", 0.02)] {
+            assert_eq!(parse_or_seconds(text), Ok(Span::from_s(s)), "{text}");
+        }
+        for text in ["", "0", "-1", "s", "nan"] {
+            assert!(parse_or_seconds(text).is_err(), "{text}");
         }
     }
 }

@@ -1,9 +1,24 @@
-//! Writing what was asked for to files.
+//! Texts that commands read from files, and what they write to files.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+
+/// No file that people write is larger; what goes on without end, such as a device, is.
+const MAX_TEXT_BYTES: u64 = 16 << 20;
+
+/// A text that people write: a mix, a workload, profiles.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        let problem = format!("it is larger than {} MiB", MAX_TEXT_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+    }
+    Ok(text)
+}
 
 /// Says at once what would be wrong with writing to a file later, and leaves all as it is.
 pub(crate) fn check(path: &Path) -> Result<()> {

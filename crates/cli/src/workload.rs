@@ -9,6 +9,8 @@ use weft_scheduler::document::Problems;
 use weft_scheduler::{ProfileSet, ProfiledDevice};
 use weft_simulator::{Scenario, Trace, WorkloadFiles, World};
 
+use crate::files;
+
 #[derive(Args)]
 pub(crate) struct WorkloadOptions {
     /// A TOML file of models, rates and objectives; see docs/simulation.md
@@ -60,7 +62,7 @@ impl WorkloadOptions {
 }
 
 fn read(path: &Path) -> Result<(Scenario, ProfiledDevice)> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_text(path) {
         Ok(text) => text,
         Err(error) => bail!("cannot read {}: {error}", path.display()),
     };

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::{Value as Json, json};
 use weft_engine::regulation::{Outcome, Way};
+use weft_scheduler::Span;
 use weft_scheduler::regulate::Strategy;
 
 use super::gpu::torch::Torch;
 use super::peer;
 use super::statistics::{geometric_mean, median};
 use crate::device::{DeviceOptions, OpenDevice};
+use crate::duration;
 use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::progress;
@@ -52,9 +54,9 @@ pub(crate) struct Options {
     /// The batch of every model [default: 8 on a GPU, 1 on a CPU]
     #[arg(long)]
     batch: Option<usize>,
-    /// How long to search for each mix, in seconds, after its steps were timed
-    #[arg(long, value_name = "SECONDS", default_value_t = 20.0)]
-    budget: f64,
+    /// How long to search for each mix, after its steps were timed; a number without a unit is seconds
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_or_seconds, default_value = "20s")]
+    budget: Span,
     /// Search as the paper does, by coordinate descent from even shares
     #[arg(long)]
     coordinate_descent: bool,
@@ -92,8 +94,7 @@ struct TorchTimes {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.batch != Some(0), "--batch must be at least 1");
-    ensure!(options.budget > 0.0, "--budget must be above 0");
-    let time = Duration::try_from_secs_f64(options.budget).context("--budget")?;
+    let time = Duration::from_nanos(options.budget.nanos());
     ensure!(options.rounds > 0, "--rounds must be at least 1");
     let opened = options.device.open_choosing(options.kernels)?;
     ensure!(

@@ -7,8 +7,10 @@ use anyhow::{Result, bail};
 use weft_load::Workload;
 use weft_simulator::Trace;
 
+use crate::files;
+
 pub(super) fn read(path: &Path) -> Result<Workload> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_text(path) {
         Ok(text) => text,
         Err(error) => bail!("cannot read {}: {error}", path.display()),
     };

@@ -14,6 +14,7 @@ use clap::Args;
 use weft_scheduler::{Profile, ProfileSet};
 
 use crate::device::DeviceOptions;
+use crate::files;
 use crate::kernel_options::KernelOptions;
 use crate::model_file::DimensionOptions;
 use crate::table::Table;
@@ -97,8 +98,7 @@ fn show(set: &ProfileSet, options: &Options) -> Result<()> {
 }
 
 fn read(path: &Path) -> Result<ProfileSet> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = files::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
     ProfileSet::from_toml(&text)
         .map_err(|problems| anyhow::anyhow!("{}:\n{problems}", path.display()))
 }

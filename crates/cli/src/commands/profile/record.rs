@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use weft_scheduler::{Profile, ProfileSet, ProfiledDevice};
 
+use crate::files;
+
 /// Profiles that are being measured, and their file where there is one.
 pub(super) struct Record {
     file: Option<PathBuf>,
@@ -36,7 +38,7 @@ impl Earlier {
             return Ok(None);
         }
         let text =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            files::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::of_text(&text).with_context(|| path.display().to_string()).map(Some)
     }
 

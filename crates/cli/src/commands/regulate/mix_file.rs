@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use weft_scheduler::document::{self, Item, Problems};
 
+use crate::files;
 use crate::regulation::MixedModel;
 
 /// The most models of one mix.
@@ -15,8 +16,7 @@ const MAX_BATCH: u32 = 1024;
 
 /// The models of a mix.
 pub(super) fn read(path: &Path) -> Result<Vec<MixedModel>> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = files::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     parse(&text, folder).with_context(|| format!("{} is no mix", path.display()))
 }

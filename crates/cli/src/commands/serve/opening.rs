@@ -1,7 +1,6 @@
 //! The device that is served on, and what loads models onto it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use super::Options;
 use super::schedules::DatabaseSchedules;
 use crate::commands::profile::bandwidth;
 use crate::device::{DeviceName, DeviceOptions, OpenDevice, SharedDevice};
+use crate::files;
 use crate::progress;
 use crate::regulation::Circumstances;
 use crate::tuning::TunedKernels;
@@ -157,7 +157,7 @@ fn units(device: &OpenDevice, count: Option<u32>) -> Result<UnitSet> {
 
 /// The profiles of a file.
 fn read_profiles(path: &Path) -> Result<ProfileSet> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = files::read_text(path).with_context(|| path.display().to_string())?;
     let set = ProfileSet::from_toml(&text);
     set.map_err(|problems| anyhow!("{}: not a file of profiles:\n{problems}", path.display()))
 }
