@@ -258,7 +258,11 @@ mod tests {
             let request = Request { id: RequestId(id), model: ModelId(0), arrived: now, deadline };
             actions.clear();
             policy.react(Event::Arrived(request), now, &mut actions);
-            let [Action::Launch { launch, .. }] = actions[..] else { return false };
+            let launch = actions.iter().find_map(|action| match action {
+                Action::Launch { launch, .. } => Some(*launch),
+                _ => None,
+            });
+            let Some(launch) = launch else { return false };
             now = now + Span::from_us(takes_us);
             policy.react(Event::Finished(launch), now, &mut actions);
             true
