@@ -83,11 +83,12 @@ impl Outcome {
         Way::ALL.into_iter().filter(|&way| !self.time_us(way).is_nan())
     }
 
-    /// What the mix is best run by: the fastest way, and what was regulated where another is as fast.
+    /// What the mix is best run by: the fastest of the ways that say who has which units, and what was regulated where another is as
+    /// fast.
     pub fn best(&self) -> Way {
         let us = |way: Way| self.time_us(way);
         let faster = |best: Way, way: Way| if us(way) < us(best) { way } else { best };
-        self.ways().fold(Way::Regulated, faster)
+        self.ways().filter(|way| *way != Way::AtOnce).fold(Way::Regulated, faster)
     }
 
     /// How long the mix takes in one of the ways, in microseconds; no number where it was not run.
