@@ -503,7 +503,7 @@ def loads(folder):
 
 def broken_changes(folder):
     """A model that is replaced by what is none is served on, and a model that never was one is not: the log tells them apart."""
-    models = os.path.join(folder, "broken")
+    models = os.path.join(folder, "broken-changes")
     os.makedirs(models)
     good("a model that will be broken", "zoo", "tiny_resnet", "-o", os.path.join(models, "net.onnx"))
     command = [WEFT, "serve", models, "--device", "cpu", "--port", "0", "--admin-port", "0", "--state", folder]
