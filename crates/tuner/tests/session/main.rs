@@ -64,7 +64,7 @@ fn a_learned_search_of_many_operators_finds_better_ones_than_as_many_trials_by_c
 
 const OPERATORS: usize = 12;
 /// How threads take turns has a part in what one session finds.
-const SESSIONS: usize = 6;
+const SESSIONS: usize = 24;
 
 /// How far above the best what was chosen is, on average over operators and sessions, and all the trials it took.
 fn regret_of(strategy: Strategy, max_trials: usize) -> (f64, usize) {
